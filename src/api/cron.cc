@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "api/duration.h"
@@ -158,6 +159,7 @@ Result<CronSchedule> CronSchedule::Parse(std::string_view text) {
     if (!text.starts_with(prefix)) continue;
     const size_t space = text.find(' ');
     if (space == std::string_view::npos) return Wrong("provided bad location {}", text);
+    schedule.zone_ = text.substr(prefix.size(), space - prefix.size());
     text.remove_prefix(space);
     while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
   }
@@ -250,6 +252,109 @@ std::optional<Instant> CronSchedule::Last(Instant after, Instant until) const {
     }
   }
   return std::nullopt;
+}
+
+namespace {
+
+// A time that is moved as clocks of a zone show it: what Go's time.Time does for the parser that
+// Kubernetes uses, whose walk Next() is.
+class Clock {
+ public:
+  Clock(const TimeZone& zone, int64_t unix_seconds) : zone_(zone) { Set(unix_seconds); }
+
+  void Set(int64_t unix_seconds) {
+    unix_ = unix_seconds;
+    local_ = unix_ + zone_.OffsetAt(unix_);
+    day_ = std::chrono::floor<std::chrono::days>(
+        std::chrono::sys_seconds(std::chrono::seconds(local_)));
+    date_ = day_;
+  }
+  void Add(int64_t seconds) { Set(unix_ + seconds); }
+  // As clocks show it: that day, at so many seconds after its midnight.
+  void SetLocal(std::chrono::sys_days day, int64_t seconds) {
+    Set(zone_.UnixAt(day.time_since_epoch().count() * kDaySeconds + seconds));
+  }
+  void SetFirstOfMonth(std::chrono::months later) {
+    const std::chrono::year_month month = date_.year() / date_.month() + later;
+    SetLocal(std::chrono::sys_days(month / 1), of_day());
+  }
+  void ToStartOfMonth() { SetLocal(std::chrono::sys_days(date_.year() / date_.month() / 1), 0); }
+  void ToStartOfDay() { SetLocal(day_, 0); }
+  void ToStartOfHour() { SetLocal(day_, hour() * 3'600); }
+  void ToStartOfMinute() { Set(unix_ - (unix_ % 60 + 60) % 60); }
+  void NextDay() {
+    SetLocal(day_ + std::chrono::days(1), of_day());
+    // Where there is no midnight.
+    if (hour() != 0) Add((hour() > 12 ? 24 - hour() : -hour()) * 3'600);
+  }
+
+  [[nodiscard]] int64_t unix_seconds() const { return unix_; }
+  [[nodiscard]] int64_t day_number() const { return day_.time_since_epoch().count(); }
+  [[nodiscard]] int64_t year() const { return static_cast<int>(date_.year()); }
+  [[nodiscard]] int64_t month() const { return static_cast<unsigned>(date_.month()); }
+  [[nodiscard]] int64_t day() const { return static_cast<unsigned>(date_.day()); }
+  [[nodiscard]] int64_t of_day() const { return local_ - day_number() * kDaySeconds; }
+  [[nodiscard]] int64_t hour() const { return of_day() / 3'600; }
+  [[nodiscard]] int64_t minute() const { return of_day() / 60 % 60; }
+  [[nodiscard]] int64_t second() const { return of_day() % 60; }
+
+ private:
+  const TimeZone& zone_;
+  int64_t unix_ = 0;
+  int64_t local_ = 0;
+  std::chrono::sys_days day_;
+  std::chrono::year_month_day date_;
+};
+
+// Steps of one walk; five years of days are fewer. What clocks of a zone leave out may be a whole
+// day, beyond which no walk comes.
+constexpr int kStepsMax = 10'000;
+
+}  // namespace
+
+// The first time that an unfinished field moves the clock, the finer ones begin at their least.
+Instant CronSchedule::Next(Instant after, const TimeZone& zone) const {
+  if (every_.ns > 0 || zone.is_utc()) return Next(after);
+  Clock clock(zone, after.seconds() + 1);
+  const int64_t year_last = clock.year() + 5;
+  bool moved = false;
+  const auto begin = [&](auto to_start) {
+    if (!std::exchange(moved, true)) (clock.*to_start)();
+  };
+  for (int steps = 0; clock.year() <= year_last && steps < kStepsMax; ++steps) {
+    if (!Has(months_, clock.month())) {
+      begin(&Clock::ToStartOfMonth);
+      clock.SetFirstOfMonth(std::chrono::months(1));
+    } else if (!MatchesDay(clock.day_number())) {
+      begin(&Clock::ToStartOfDay);
+      clock.NextDay();
+    } else if (!Has(hours_, clock.hour())) {
+      begin(&Clock::ToStartOfHour);
+      clock.Add(3'600);
+    } else if (!Has(minutes_, clock.minute())) {
+      begin(&Clock::ToStartOfMinute);
+      clock.Add(60);
+    } else if (clock.second() != 0) {
+      moved = true;
+      clock.Add(60 - clock.second());
+    } else {
+      return Instant::FromSeconds(clock.unix_seconds());
+    }
+  }
+  return Instant::Never();
+}
+
+// Looks back twice as far until there is one, then forth from it.
+std::optional<Instant> CronSchedule::Last(Instant after, Instant until,
+                                          const TimeZone& zone) const {
+  if (every_.ns > 0 || zone.is_utc()) return Last(after, until);
+  for (Duration back = Duration::Minutes(60);; back = back * 2) {
+    const bool all = until - after <= back;
+    const Instant from = all ? after : until - back;
+    std::optional<Instant> last;
+    for (Instant at = Next(from, zone); at <= until; at = Next(at, zone)) last = at;
+    if (last || all) return last;
+  }
 }
 
 }  // namespace berth::api

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/object.h"
+#include "api/owners.h"
 #include "api/table_forms.h"
 #include "api/text.h"
 
@@ -93,15 +94,13 @@ JsonArray CronJobCells(const Json& object, Instant now) {
 
 // The owner that controls the object: "statefulset.apps/name".
 std::string ControllerText(const Json& object) {
-  for (const Json& owner : ArrayAt(object, "metadata.ownerReferences")) {
-    if (!FlagAt(owner, "controller")) continue;
-    std::string kind = Lower(TextAt(owner, "kind"));
-    const std::string_view version = TextAt(owner, "apiVersion");
-    const size_t slash = version.find('/');
-    if (slash != std::string_view::npos) kind += fmt::format(".{}", version.substr(0, slash));
-    return fmt::format("{}/{}", kind, TextAt(owner, "name"));
-  }
-  return OrNone("");
+  const Json* owner = ControllerOf(object);
+  if (owner == nullptr) return OrNone("");
+  std::string kind = Lower(TextAt(*owner, "kind"));
+  const std::string_view version = TextAt(*owner, "apiVersion");
+  const size_t slash = version.find('/');
+  if (slash != std::string_view::npos) kind += fmt::format(".{}", version.substr(0, slash));
+  return fmt::format("{}/{}", kind, TextAt(*owner, "name"));
 }
 
 JsonArray ControllerRevisionCells(const Json& object, Instant now) {

@@ -250,8 +250,7 @@ bool IsZonePart(std::string_view part) {
   });
 }
 
-// Which names there are is not known here: schedules are in UTC, and a zone that is none is told
-// by the controller as one that isn't followed.
+// Which names there are is not known here: see AddUnknownZone().
 void CheckZone(FieldErrors& errors, const Path& path, std::string_view zone) {
   if (zone.empty()) {
     return AddInvalid(errors, path, zone, {"timeZone must be nil or non-empty string"});

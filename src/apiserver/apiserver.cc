@@ -15,6 +15,7 @@
 #include "apiserver/bootstrap_roles.h"
 #include "apiserver/impersonation.h"
 #include "apiserver/objects.h"
+#include "apiserver/own_service.h"
 #include "apiserver/reads.h"
 #include "apiserver/render.h"
 #include "apiserver/writes.h"
@@ -34,6 +35,7 @@ using api::KindId;
 constexpr size_t kGroupMax = 1024;
 // How long the server waits with writes of its own after one for which there was no room.
 constexpr Duration kOwnWritesRetry = Duration::Seconds(5);
+constexpr Duration kOwnServiceRetry = Duration::Seconds(10);
 
 store::Store::Options StoreOptionsOf(const Options& options, const env::JournalContent& content) {
   store::Store::Options result = StoreOptions();
@@ -60,21 +62,6 @@ Json SystemClass(std::string_view name, int64_t value, std::string_view descript
   object.get_object()["value"] = value;
   object.get_object()["description"] = description;
   return object;
-}
-
-// What clients within the cluster know the API server by.
-Json OwnService() {
-  return JsonObject{
-      {"metadata",
-       JsonObject{{"name", "kubernetes"},
-                  {"namespace", "default"},
-                  {"labels", JsonObject{{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
-      {"spec",
-       JsonObject{
-           {"clusterIP", "10.96.0.1"},
-           {"ports",
-            JsonArray({JsonObject{
-                {"name", "https"}, {"port", 443}, {"protocol", "TCP"}, {"targetPort", 6443}}})}}}};
 }
 
 bool HasAny(const store::Store& store, KindId kind) {
@@ -161,14 +148,15 @@ void ApiServer::MakeOwn(Instant now) {
                           "Used for system critical pods that must not be moved from their current "
                           "node."));
   }
-  if (options_.own_service &&
-      store_.FindHead(static_cast<store::Table>(KindId::kService),
-                      {.namespace_name = "default", .name = "kubernetes"}) == nullptr) {
-    CreateOwn(now, store_, prng_, KindId::kService, OwnService());
-  }
+  if (options_.own_service) KeepService(now);
   if (options_.own_storage_class && !HasAny(store_, KindId::kStorageClass))
     CreateOwn(now, store_, prng_, KindId::kStorageClass, OwnStorageClass());
   if (options_.bootstrap_roles) MakeOwnAccess(now);
+}
+
+void ApiServer::KeepService(Instant now) {
+  const bool kept = KeepOwnService(now, store_, prng_, options_.host);
+  own_service_at_ = kept ? Instant::Never() : now + kOwnServiceRetry;
 }
 
 // What somebody has changed of it stays.
@@ -195,6 +183,7 @@ void ApiServer::RefreshDefinitions(Instant now, env::Outbox& out) {
 void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
   if (!std::exchange(started_, true)) event_expiry_.Recover(now, store_);
   if (own_writes_at_ <= now) MakeOwn(now);
+  if (own_service_at_ <= now) KeepService(now);
   if (const auto* arrived = std::get_if<env::RequestArrived>(&input)) {
     Arrive(now, *arrived, out);
   } else if (const auto* appended = std::get_if<env::JournalAppended>(&input)) {
@@ -229,7 +218,7 @@ void ApiServer::ExpireEvents(Instant now) {
 
 Instant ApiServer::wake_at() const {
   if (store_.has_unsent() && !store_.append_in_flight()) return Instant{0};
-  const Instant next = std::min(watches_.wake_at(), waiting_writes_.wake_at());
+  const Instant next = std::min({watches_.wake_at(), waiting_writes_.wake_at(), own_service_at_});
   if (store_.append_in_flight()) return next;
   const bool own = own_writes_at_ != Instant::Never();
   return std::min(next, own ? own_writes_at_ : event_expiry_.wake_at());
@@ -253,11 +242,16 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
   // What the log has dropped already may have been of them.
   const uint64_t kept = std::max(visible.first, store_.compacted_revision() + 1);
   bool concerns = kept > visible.first;
-  for (uint64_t revision = kept; revision <= visible.last && !concerns; ++revision) {
-    const store::Table table = store_.EventAt(revision).object->table;
-    concerns = table == kDefinitions || (table >= api::kKindsCount && definitions_.HoldsEnd(table));
+  bool of_service = concerns;
+  for (uint64_t revision = kept; revision <= visible.last; ++revision) {
+    const store::StoredObject& object = *store_.EventAt(revision).object;
+    const store::Table table = object.table;
+    concerns = concerns || table == kDefinitions ||
+               (table >= api::kKindsCount && definitions_.HoldsEnd(table));
+    of_service = of_service || IsOwnService(object);
   }
   if (concerns) RefreshDefinitions(now, out);
+  if (of_service && options_.own_service) KeepService(now);
 }
 
 void ApiServer::Refused(Instant now, uint64_t sequence, env::Outbox& out) {
@@ -438,7 +432,7 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
     case Verb::kWatch:
       break;
     default:
-      if (Outcome<void> open = CheckDefinitions(now, request); !open)
+      if (Outcome<void> open = CheckDefinitions(request); !open)
         return std::unexpected(std::move(open.error()));
       return Write(turn, request);
   }
@@ -458,7 +452,11 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
 Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& request) {
   const QuotaCounter counter = options_.quota_counter;
   if (turn.write == nullptr && !webhooks_.Concern(request)) {
-    return HandleWrite({.now = turn.now, .store = store_, .prng = prng_, .quota_counter = counter},
+    return HandleWrite({.now = turn.now,
+                        .store = store_,
+                        .prng = prng_,
+                        .quota_counter = counter,
+                        .zones = options_.zones.get()},
                        request);
   }
   WaitingWrite write = turn.write != nullptr ? std::move(*turn.write)
@@ -474,7 +472,8 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
                                                        .store = store_,
                                                        .prng = prng,
                                                        .quota_counter = counter,
-                                                       .webhooks = &calls},
+                                                       .webhooks = &calls,
+                                                       .zones = options_.zones.get()},
                                                       request);
     if (calls.wanted().empty()) return response;
     calls.Prune(write.heard);
@@ -489,25 +488,22 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
 }
 
 // What users' kinds have to say to a write.
-Outcome<void> ApiServer::CheckDefinitions(Instant now, const ResourceRequest& request) {
+Outcome<void> ApiServer::CheckDefinitions(const ResourceRequest& request) const {
   if (request.kind->defined != nullptr && request.verb == Verb::kCreate &&
       definitions_.IsEnding(*request.kind)) {
     auto problem = MethodNotAllowed();
     problem.error().message = "create not allowed while custom resource definition is terminating";
     return problem;
   }
-  if (request.subpart != Subpart::kFinalize) return {};
-  const store::ObjectRef space = store_.FindHead(static_cast<store::Table>(KindId::kNamespace),
-                                                 {.namespace_name = "", .name = request.name});
-  if (space == nullptr || !IsMarked(Load(*space))) return {};
-  const size_t left = definitions_.EmptyNamespace(now, store_, request.name);
-  if (left == 0) return {};
-  return Conflict(request.subject(),
-                  fmt::format("{} custom resources in it wait for their finalizers", left));
+  return {};
 }
 
 void ApiServer::AddTo(Hasher& hasher) const {
-  hasher.Add(options_.seed).Add(started_).Add(own_writes_at_.ns).Add(prng_.fingerprint());
+  hasher.Add(options_.seed)
+      .Add(started_)
+      .Add(own_writes_at_.ns)
+      .Add(own_service_at_.ns)
+      .Add(prng_.fingerprint());
   store_.AddTo(hasher);
   watches_.AddTo(hasher);
   event_expiry_.AddTo(hasher);

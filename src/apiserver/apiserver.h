@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/time_zone.h"
 #include "apiserver/authorizer.h"
 #include "apiserver/definitions.h"
 #include "apiserver/discovery.h"
@@ -42,10 +43,13 @@ struct Options {
   bool bootstrap_roles = false;  // Make the roles and bindings that a fresh cluster has.
   // Of the tokens of ServiceAccounts; null: there are none.
   std::shared_ptr<const TokenKey> token_key = nullptr;
-  std::string host = {};     // Where clients reach the server: an address and a port.
-  bool own_service = false;  // Make default/kubernetes, the Service that the server is known by.
+  std::string host = {};  // Where clients reach the server: an address and a port.
+  // Keep default/kubernetes, the Service that the server is known by, and that it is at `host`.
+  bool own_service = false;
   // Make the StorageClass "standard" for claims that name none, where there is no class at all.
   bool own_storage_class = false;
+  // The time zones that CronJobs may name; null: any.
+  std::shared_ptr<const api::TimeZones> zones = nullptr;
   Duration event_ttl = kEventTtl;  // How long an Event stays after its last write; > 0.
   int64_t watches_max = limits::kWatchesMax;
   // How far back a watch resumes, and what it may have unread; for tests.
@@ -111,6 +115,7 @@ class ApiServer final : public env::Actor {
 
   void MakeOwn(Instant now);
   void MakeOwnAccess(Instant now);
+  void KeepService(Instant now);
   // Who sends a request: a bearer token's identity, else the peer. Problem: 401 for an unknown
   // token or for nobody, unless the path is public.
   [[nodiscard]] Outcome<Identity> Authenticate(Instant now, const env::HttpRequest& request,
@@ -131,7 +136,7 @@ class ApiServer final : public env::Actor {
   [[nodiscard]] Outcome<env::HttpResponse> HandleResource(Turn& turn,
                                                           const ResourceRequest& request);
   [[nodiscard]] Outcome<env::HttpResponse> Write(Turn& turn, const ResourceRequest& request);
-  [[nodiscard]] Outcome<void> CheckDefinitions(Instant now, const ResourceRequest& request);
+  [[nodiscard]] Outcome<void> CheckDefinitions(const ResourceRequest& request) const;
   void Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote, env::Outbox& out);
   // Sees to the definitions of users' kinds after durable changes of them.
   void RefreshDefinitions(Instant now, env::Outbox& out);
@@ -155,6 +160,7 @@ class ApiServer final : public env::Actor {
   bool started_ = false;
   // When what the server itself writes is to be looked for: Never() once it is written.
   Instant own_writes_at_{0};
+  Instant own_service_at_ = Instant::Never();  // Likewise, of what could not be made.
 };
 
 }  // namespace berth::apiserver

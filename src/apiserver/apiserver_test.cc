@@ -8,9 +8,12 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +56,145 @@ TEST(ApiServer, MakesItsOwnServiceOnceWhereItIsToldTo) {
   EXPECT_NE(made.find(R"("clusterIP":"10.96.0.1")"), std::string::npos) << made;
   ServerFixture again({.own_service = true}, server.journal());
   EXPECT_EQ(again.Call(Method::kGet, kService).body.view(), made);
+}
+
+// Where the server is found, as kube-apiserver 1.36 says it.
+class OwnService : public testing::Test {
+ protected:
+  std::string Read(ServerFixture& server, const std::string& path) {
+    const env::HttpResponse answer = server.Call(Method::kGet, path);
+    return answer.status == 200 ? std::string(answer.body.view()) : "";
+  }
+  void ExpectSaid(ServerFixture& server, std::string_view address, std::string_view family) {
+    const std::string endpoints = Read(server, kEndpoints);
+    EXPECT_NE(endpoints.find(fmt::format(
+                  R"("subsets":[{{"addresses":[{{"ip":"{}"}}],"ports":[{{"name":"https",)"
+                  R"("port":7443,"protocol":"TCP"}}]}}])",
+                  address)),
+              std::string::npos)
+        << endpoints;
+    EXPECT_NE(endpoints.find(R"("endpointslice.kubernetes.io/skip-mirror":"true")"),
+              std::string::npos);
+    const std::string slice = Read(server, kSlice);
+    EXPECT_NE(slice.find(fmt::format(R"("addressType":"{}")", family)), std::string::npos) << slice;
+    EXPECT_NE(slice.find(fmt::format(R"("endpoints":[{{"addresses":["{}"],)"
+                                     R"("conditions":{{"ready":true}}}}])",
+                                     address)),
+              std::string::npos)
+        << slice;
+    EXPECT_NE(slice.find(R"("kubernetes.io/service-name":"kubernetes")"), std::string::npos);
+    EXPECT_NE(slice.find(R"("ports":[{"name":"https","port":7443,"protocol":"TCP"}])"),
+              std::string::npos);
+  }
+
+  const std::string kService = "/api/v1/namespaces/default/services/kubernetes";
+  const std::string kEndpoints = "/api/v1/namespaces/default/endpoints/kubernetes";
+  const std::string kSlice =
+      "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+};
+
+TEST_F(OwnService, SaysWhereTheServerIs) {
+  ServerFixture server({.host = "192.0.2.7:7443", .own_service = true});
+  ExpectSaid(server, "192.0.2.7", "IPv4");
+  EXPECT_NE(Read(server, kService).find(R"("targetPort":7443)"), std::string::npos);
+  // On loopback, which nobody else may name, and elsewhere after a restart.
+  ServerFixture local({.host = "[::1]:7443", .own_service = true});
+  ExpectSaid(local, "::1", "IPv6");
+  ServerFixture moved({.host = "127.0.0.1:7443", .own_service = true}, server.journal());
+  ExpectSaid(moved, "127.0.0.1", "IPv4");
+  ServerFixture named({.host = "berth.example:7443", .own_service = true});
+  EXPECT_EQ(Read(named, kEndpoints), "");
+  EXPECT_NE(Read(named, kService), "");
+  EXPECT_EQ(Read(named, kSlice), "");
+}
+
+TEST_F(OwnService, IsPutRightWhoeverChangesIt) {
+  ServerFixture server({.host = "192.0.2.7:7443", .own_service = true});
+  for (const std::string& path : {kService, kEndpoints, kSlice}) {
+    const std::string before = Read(server, path);
+    EXPECT_EQ(server.Call(Method::kDelete, path).status, 200);
+    server.Settle();
+    EXPECT_NE(Read(server, path), "") << path;
+    EXPECT_NE(Read(server, path), before) << path;
+  }
+  ExpectSaid(server, "192.0.2.7", "IPv4");
+  const std::vector<env::Header> merge = {{"content-type", "application/merge-patch+json"}};
+  EXPECT_EQ(server
+                .Call(Method::kPatch, kEndpoints,
+                      R"({"subsets":null,"metadata":{"labels":{"team":"a"}}})", merge)
+                .status,
+            200);
+  EXPECT_EQ(server.Call(Method::kPatch, kSlice, R"({"ports":[],"endpoints":[]})", merge).status,
+            200);
+  server.Settle();
+  ExpectSaid(server, "192.0.2.7", "IPv4");
+  // What others say of it beside stays, and nothing more is written.
+  EXPECT_NE(Read(server, kEndpoints).find(R"("team":"a")"), std::string::npos);
+  const std::string rested = Read(server, kSlice);
+  EXPECT_NE(rested.find(R"("generation":3)"), std::string::npos) << rested;
+  server.Advance(Duration::Seconds(60));
+  EXPECT_EQ(Read(server, kSlice), rested);
+}
+
+// A quota that is used up, or another that has taken the address: the server goes on, and tries.
+TEST_F(OwnService, WaitsForWhatItLacks) {
+  ServerFixture server({.host = "192.0.2.7:7443", .own_service = true});
+  const std::string quota = "/api/v1/namespaces/default/resourcequotas";
+  EXPECT_EQ(server
+                .Call(Method::kPost, quota,
+                      R"({"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},
+                        "spec":{"hard":{"services":"0"}}})")
+                .status,
+            201);
+  EXPECT_EQ(server.Call(Method::kDelete, kService).status, 200);
+  server.Advance(Duration::Seconds(30));
+  EXPECT_EQ(Read(server, kService), "");
+  EXPECT_EQ(server.Call(Method::kDelete, quota + "/q").status, 200);
+  server.Advance(Duration::Seconds(30));
+  EXPECT_NE(Read(server, kService), "");
+}
+
+// The zones that there are the server is told; what a CronJob had before stays good.
+TEST(ApiServer, ACronJobNamesATimeZoneThatThereIs) {
+  const std::string collection = "/apis/batch/v1/namespaces/default/cronjobs";
+  const auto cron = [](std::string_view zone, std::string_view policy) {
+    return fmt::format(
+        R"({{"apiVersion":"batch/v1","kind":"CronJob","metadata":{{"name":"c"}},"spec":{{
+        "schedule":"* * * * *","timeZone":"{}","concurrencyPolicy":"{}","jobTemplate":{{"spec":{{
+        "template":{{"spec":{{"restartPolicy":"Never",
+        "containers":[{{"name":"c","image":"i"}}]}}}}}}}}}}}})",
+        zone, policy);
+  };
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kZones = {
+      {{"Europe/Berlin", "CET-1CEST,M3.5.0,M10.5.0/3"}}};
+  ServerFixture server(
+      {.zones = std::make_shared<const api::TimeZones>(api::TimeZones::OfRules(kZones))});
+  const env::HttpResponse refused =
+      server.Call(Method::kPost, collection, cron("Europe/Atlantis", "Never"));
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_NE(
+      refused.body.view().find(
+          R"(CronJob.batch \"c\" is invalid: [spec.timeZone: Invalid value: )"
+          R"(\"Europe/Atlantis\": unknown time zone Europe/Atlantis, spec.concurrencyPolicy)"),
+      std::string_view::npos)
+      << refused.body.view();
+  EXPECT_EQ(server.Call(Method::kPost, collection, cron("Europe/Berlin", "Allow")).status, 201);
+  const std::vector<env::Header> merge = {{"content-type", "application/merge-patch+json"}};
+  const auto patch = [&](std::string_view zone) {
+    return server
+        .Call(Method::kPatch, collection + "/c",
+              fmt::format(R"({{"spec":{{"timeZone":"{}","suspend":true}}}})", zone), merge)
+        .status;
+  };
+  EXPECT_EQ(patch("Asia/Tokyo"), 422);
+  EXPECT_EQ(patch("UTC"), 200);
+  // Of a server that knows no zones any may be named, and it stays good where it isn't known.
+  ServerFixture any;
+  EXPECT_EQ(any.Call(Method::kPost, collection, cron("Asia/Tokyo", "Allow")).status, 201);
+  ServerFixture knowing({.zones = std::make_shared<const api::TimeZones>()}, any.journal());
+  const auto suspend =
+      knowing.Call(Method::kPatch, collection + "/c", R"({"spec":{"suspend":true}})", merge);
+  EXPECT_EQ(suspend.status, 200) << suspend.body.view();
 }
 
 TEST(ApiServer, AWriteIsAnsweredAndSeenOnlyWhenItIsDurable) {

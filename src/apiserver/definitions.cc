@@ -168,17 +168,15 @@ void Establish(Instant now, const std::vector<Json>& all, Json& object) {
 
 // Writes a definition anew.
 void Put(store::Store& store, Json object) {
-  const api::Kind& kind = api::KindOf(KindId::kCustomResourceDefinition);
-  const uint64_t revision = store.next_revision();
-  Bytes json(PrintCanonical(kind, object, revision).text);
-  store.Put(MakeStored(kind, object, std::move(json), revision));
+  store.Put(
+      PrintStored(api::KindOf(KindId::kCustomResourceDefinition), object, store.next_revision()));
 }
 
-// Ends the objects of a table, of one namespace or of all, as a deletion in the background would.
+// Ends the objects of a table as a deletion in the background would.
 // How many are left, that finalizers hold.
-size_t EndObjects(Instant now, store::Store& store, const store::Range& range) {
+size_t EndObjects(Instant now, store::Store& store, store::Table table) {
   std::vector<store::ObjectRef> objects;
-  store.WalkHead(range, [&](const store::ObjectRef& object) {
+  store.WalkHead({.table = table}, [&](const store::ObjectRef& object) {
     objects.push_back(object);
     return true;
   });
@@ -194,7 +192,10 @@ size_t EndObjects(Instant now, store::Store& store, const store::Range& range) {
     Mark(document, now, 0);
     store::StoredObject next = *object;
     next.revision = store.next_revision();
-    next.json = Bytes(PrintAgain(document, next.revision));
+    Printed printed = PrintAgain(document, next.revision);
+    next.json = Bytes(std::move(printed.text));
+    next.spec = printed.spec;
+    next.managed = printed.managed;
     store.Put(std::move(next));
   }
   return left;
@@ -210,7 +211,7 @@ void End(Instant now, store::Store& store, const store::ObjectRef& stored, Json 
       now);
   const std::optional<store::Table> table = store.TableNamed(stored->name);
   const bool native = api::NativeKindOf(object) != nullptr;
-  const size_t left = native || !table ? 0 : EndObjects(now, store, {.table = *table});
+  const size_t left = native || !table ? 0 : EndObjects(now, store, *table);
   if (left == 0) DropFinalizer(object, kCleanup);
   if (left == 0 && api::ArrayAt(object, "metadata.finalizers").empty()) {
     DeleteAsItStands(store, stored);
@@ -322,17 +323,6 @@ std::vector<store::Table> Definitions::Refresh(store::Store& store) {
   }
   entries_ = std::move(next);
   return changed;
-}
-
-size_t Definitions::EmptyNamespace(Instant now, store::Store& store,
-                                   std::string_view namespace_name) const {
-  size_t left = 0;
-  for (const Entry& entry : entries_) {
-    if (!entry.definition->versions().front().kind.namespaced) continue;
-    left += EndObjects(now, store,
-                       {.table = entry.table, .namespace_name = std::string(namespace_name)});
-  }
-  return left;
 }
 
 std::vector<std::string> DefinedTables(const env::JournalContent& content) {

@@ -37,9 +37,6 @@ class Definitions {
   // Takes over what is durable. Returns the tables whose kinds changed or went: watches of them
   // must have ended before the next request.
   [[nodiscard]] std::vector<store::Table> Refresh(store::Store& store);
-  // Deletes the objects of users' kinds in a namespace; how many are left, that finalizers hold.
-  [[nodiscard]] size_t EmptyNamespace(Instant now, store::Store& store,
-                                      std::string_view namespace_name) const;
 
  private:
   struct Entry {

@@ -170,6 +170,37 @@ TEST_F(DefinitionsTest, ADeletedDefinitionTakesItsObjectsAlongAndEndsTheirWatche
   EXPECT_EQ(api::ArrayAt(Read(kCronTabs), "items").size(), 0u);
 }
 
+// The server's own write of an object knows where its managedFields are.
+TEST_F(DefinitionsTest, WhatADeletedDefinitionWaitsForCanBeChanged) {
+  const auto as_kubectl = [&](Method method, const std::string& path, const std::string& body,
+                              std::string_view type) {
+    return server_
+        .Call(method, path, body,
+              {{"content-type", std::string(type)}, {"user-agent", "kubectl/v1.36"}})
+        .status;
+  };
+  EXPECT_EQ(as_kubectl(Method::kPost, kDefinitions, Definition(), "application/json"), 201);
+  EXPECT_EQ(as_kubectl(Method::kPatch, kOne, R"({"metadata":{"labels":{"a":"b"}}})",
+                       "application/merge-patch+json"),
+            200);
+  EXPECT_EQ(api::ArrayAt(Read(kOne), "metadata.managedFields").size(), 1u);
+  const std::string one = std::string(kCronTabs) + "/a";
+  EXPECT_EQ(
+      as_kubectl(Method::kPost, kCronTabs,
+                 CronTab("a", R"("cron":"*")", R"(,"finalizers":["x.y/z"])"), "application/json"),
+      201);
+  Do(Method::kDelete, kOne);
+  EXPECT_EQ(Do(Method::kGet, one), "200");
+  EXPECT_EQ(as_kubectl(Method::kPatch, one, R"({"metadata":{"labels":{"a":"b"}}})",
+                       "application/merge-patch+json"),
+            200);
+  EXPECT_EQ(api::ArrayAt(Read(one), "metadata.managedFields").size(), 1u);
+  EXPECT_EQ(as_kubectl(Method::kPatch, one, R"({"metadata":{"finalizers":null}})",
+                       "application/merge-patch+json"),
+            200);
+  EXPECT_EQ(Do(Method::kGet, kOne).substr(0, 3), "404");
+}
+
 TEST_F(DefinitionsTest, ARestartServesTheSame) {
   Do(Method::kPost, kDefinitions, Definition());
   Do(Method::kPost, kCronTabs, CronTab("a"));
@@ -266,23 +297,6 @@ TEST_F(DefinitionsTest, WhatCantBeServedIsRefused) {
   const std::string image = R"({"type":"string","default":"cron:1"})";
   nested.replace(nested.find(image), image.size(), deep);
   EXPECT_EQ(Do(Method::kPost, kDefinitions, nested).substr(0, 1), "4");
-}
-
-TEST_F(DefinitionsTest, ANamespaceThatEndsTakesItsObjectsAlong) {
-  Do(Method::kPost, kDefinitions, Definition());
-  Do(Method::kPost, "/api/v1/namespaces", R"({"metadata":{"name":"n"}})");
-  const std::string inside = "/apis/stable.example.com/v1/namespaces/n/crontabs";
-  EXPECT_EQ(Do(Method::kPost, inside, CronTab("a")), "201");
-  EXPECT_EQ(Do(Method::kPost, inside, CronTab("b", R"("cron":"*")", R"(,"finalizers":["x.y/z"])")),
-            "201");
-  Do(Method::kDelete, "/api/v1/namespaces/n");
-  const std::string finalize = R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}})";
-  EXPECT_EQ(Do(Method::kPut, "/api/v1/namespaces/n/finalize", finalize).substr(0, 3), "409");
-  EXPECT_EQ(Do(Method::kGet, inside + "/a").substr(0, 3), "404");
-  Do(Method::kPatch, inside + "/b", R"({"metadata":{"finalizers":null}})",
-     "application/merge-patch+json");
-  EXPECT_EQ(Do(Method::kPut, "/api/v1/namespaces/n/finalize", finalize), "200");
-  EXPECT_EQ(Do(Method::kGet, "/api/v1/namespaces/n").substr(0, 3), "404");
 }
 
 }  // namespace

@@ -447,7 +447,7 @@ api::Json LoadWithoutSpec(const store::StoredObject& object, api::JsonMemory mem
   return ParseStored(text, std::move(memory));
 }
 
-std::string PrintAgain(api::Json& object, uint64_t revision) {
+Printed PrintAgain(api::Json& object, uint64_t revision) {
   const std::string version(api::TextAt(object, "apiVersion"));
   const size_t slash = version.find('/');
   CHECK_NE(slash, std::string::npos);
@@ -458,7 +458,7 @@ std::string PrintAgain(api::Json& object, uint64_t revision) {
                        .name = name,
                        .custom = true,
                        .storage = api::KindId::kCustomResource};
-  return PrintCanonical(kind, object, revision).text;
+  return PrintCanonical(kind, object, revision);
 }
 
 api::Json LoadUnmanaged(const api::Kind& kind, const store::StoredObject& object,
@@ -532,6 +532,14 @@ store::StoredObject MakeStored(const api::Kind& kind, const api::Json& object, B
                         ? std::vector<std::string>()
                         : api::SelectableTexts(kind.storage, object),
           .json = std::move(json)};
+}
+
+store::StoredObject PrintStored(const api::Kind& kind, api::Json& object, uint64_t revision) {
+  Printed printed = PrintCanonical(kind, object, revision);
+  store::StoredObject stored = MakeStored(kind, object, Bytes(std::move(printed.text)), revision);
+  stored.spec = printed.spec;
+  stored.managed = printed.managed;
+  return stored;
 }
 
 Result<store::StoredObject> DecodeStored(store::Table table, const env::JournalRecord& record) {

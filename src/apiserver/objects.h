@@ -91,11 +91,14 @@ struct Printed {
 [[nodiscard]] Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revision,
                                      Aside aside = {}, Twin* twin = nullptr);
 // The same of a stored document, which says itself what it is.
-[[nodiscard]] std::string PrintAgain(api::Json& object, uint64_t revision);
+[[nodiscard]] Printed PrintAgain(api::Json& object, uint64_t revision);
 
 // The stored form of a document and its canonical text.
 [[nodiscard]] store::StoredObject MakeStored(const api::Kind& kind, const api::Json& object,
                                              Bytes json, uint64_t revision);
+// The same of a document with all that it has, as it is printed.
+[[nodiscard]] store::StoredObject PrintStored(const api::Kind& kind, api::Json& object,
+                                              uint64_t revision);
 
 // For store::Store::Recover. kDamaged: what is wrong with the document.
 [[nodiscard]] Result<store::StoredObject> DecodeStored(store::Table table,

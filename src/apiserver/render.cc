@@ -186,13 +186,20 @@ void AppendColumns(const api::Kind& kind, std::string& out) {
 }
 
 void AppendRow(const Shape& shape, std::string_view json, Instant now, std::string& out) {
+  std::array<unsigned char, kArenaBytes> buffer;
+  api::JsonArena arena(buffer.data(), buffer.size());
+  api::Json object = ParseStored(json, api::JsonMemory(&arena));
   std::string converted;
   if (IsConverted(*shape.kind)) {
-    converted = AsRequested(*shape.kind, json);
-    json = converted;
+    ConvertTo(*shape.kind, object);
+    // What versions of a user's kind say of metadata is the same.
+    const bool same =
+        shape.kind->defined != nullptr && shape.table_objects != TableObjects::kObject;
+    if (!same) converted = PrintCanonical(*shape.kind, object, 0).text;
+    if (!same) json = converted;
   }
   out += "{\"cells\":";
-  codec::AppendJson(api::Json(api::CellsOf(*shape.kind, ParseStored(json), now)), out);
+  codec::AppendJson(api::Json(api::CellsOf(*shape.kind, object, now)), out);
   switch (shape.table_objects) {
     case TableObjects::kNone:
       break;

@@ -16,6 +16,7 @@
 #include "api/spec_warnings.h"
 #include "api/timestamp.h"
 #include "api/validate.h"
+#include "api/validate_time_zone.h"
 #include "api/versions.h"
 #include "apiserver/admission.h"
 #include "apiserver/authorizer.h"
@@ -257,7 +258,9 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
     JsonObject& status = api::MemberObject(object.get_object(), "status");
     status["lastPhaseTransitionTime"] = api::PrintTimestamp(context.now);
   }
-  const api::FieldErrors errors = api::ValidateCreate(kind, object);
+  api::FieldErrors errors = api::ValidateCreate(kind, object);
+  if (kind.id == KindId::kCronJob && context.zones != nullptr)
+    api::CheckTimeZone(*context.zones, nullptr, object, errors);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
     return admitted;
@@ -529,7 +532,8 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
                        .memory = api::JsonMemory(&arena),
                        .warnings = {},
                        .quota_counter = tools.quota_counter,
-                       .webhooks = tools.webhooks};
+                       .webhooks = tools.webhooks,
+                       .zones = tools.zones};
   WriteResult result = Dispatch(context);
   if (!result) {
     result.error().warnings = std::move(context.warnings);
@@ -616,7 +620,7 @@ WriteResult CreateFrom(WriteContext& context, Json object) {
   return Answer(201, Syntax::kJson, std::move(answer.text));
 }
 
-void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
+bool TryCreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
   const env::HttpRequest http;
   ResourceRequest request;
   request.verb = Verb::kCreate;
@@ -632,9 +636,13 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
                        .memory = {},
                        .warnings = {},
                        .managed_applied = ""};
-  const Outcome<void> fine = AdmitAndValidateCreate(context, object);
-  CHECK(fine.has_value());
+  if (!AdmitAndValidateCreate(context, object)) return false;
   CommitPut(context, api::KindOf(kind), std::move(object));
+  return true;
+}
+
+void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
+  CHECK(TryCreateOwn(now, store, prng, kind, std::move(object)));
 }
 
 // What webhooks are told of a change beside the object.
@@ -712,6 +720,8 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   api::FieldErrors errors = api::ValidateMetadataUpdate(before, object);
   std::ranges::move(api::ValidateUpdate(kind, before, object, subresource),
                     std::back_inserter(errors));
+  if (kind.id == KindId::kCronJob && context.zones != nullptr)
+    api::CheckTimeZone(*context.zones, &before, object, errors);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (subresource == api::Subresource::kNone) WarnOfSpec(context, &before, object);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {

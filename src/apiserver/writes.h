@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "api/time_zone.h"
 #include "apiserver/objects.h"
 #include "apiserver/problem.h"
 #include "apiserver/quotas.h"
@@ -36,6 +37,8 @@ struct WriteContext {
   std::optional<std::string> managed_applied = {};
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;  // Null: none concerns the request.
+  // Those that CronJobs may name; null: any.
+  const api::TimeZones* zones = nullptr;
 };
 
 // What a write is done with.
@@ -45,6 +48,7 @@ struct WriteTools {
   Prng& prng;
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;
+  const api::TimeZones* zones = nullptr;
 };
 
 // Parses the options, does the write and renders its answer, with its warnings. While webhooks have
@@ -56,7 +60,11 @@ struct WriteTools {
 // A random (version 4) UUID.
 [[nodiscard]] std::string NewUid(Prng& prng);
 
-// Creates an object that the server itself needs, by the same path. REQUIRES: it is valid.
+// Creates an object that the server itself needs, by the same path. False: what there is forbids
+// it.
+[[nodiscard]] bool TryCreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind,
+                                api::Json object);
+// The same. REQUIRES: it may be made.
 void CreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind, api::Json object);
 
 // ---- The verbs, for HandleWrite and each other -------------------------------------------------

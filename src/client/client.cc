@@ -53,9 +53,20 @@ Client::Client(Options options)
 }
 
 WatchId Client::Watch(WatchOptions options) {
-  const WatchId id{static_cast<uint32_t>(watches_.size())};
-  watches_.emplace_back(id, std::move(options));
+  const auto stopped = std::ranges::find_if(watches_, &WatchState::stopped);
+  const WatchId id{static_cast<uint32_t>(stopped - watches_.begin())};
+  if (stopped == watches_.end()) {
+    watches_.emplace_back(id, std::move(options));
+  } else {
+    *stopped = WatchState(id, std::move(options));
+  }
   return id;
+}
+
+void Client::StopWatch(Instant now, WatchId watch, env::Outbox& out) {
+  std::vector<Event> events;
+  StepWatch(now, out, events, [&](WatchContext& context) { watches_[watch.value].Stop(context); });
+  CHECK(events.empty());
 }
 
 env::CallId Client::Call(Instant now, Request request, env::Outbox& out) {
@@ -98,12 +109,11 @@ void Client::DontRepeat(env::CallId call) {
 }
 
 env::HttpRequest Client::Wire(env::Method method, const std::string& target,
-                              const std::string& content_type, const Bytes& body) const {
+                              std::string_view accept) const {
   env::HttpRequest request{
-      .method = method, .target = options_.base_path + target, .headers = {}, .body = body};
-  request.headers.push_back({"accept", "application/json"});
+      .method = method, .target = options_.base_path + target, .headers = {}, .body = {}};
+  request.headers.push_back({"accept", std::string(accept)});
   request.headers.push_back({"user-agent", options_.user_agent});
-  if (!content_type.empty()) request.headers.push_back({"content-type", content_type});
   return request;
 }
 
@@ -140,11 +150,11 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
   ++pending.attempts;
   ++in_flight_;
   const Request& request = pending.request;
+  env::HttpRequest wire = Wire(request.method, request.target, "application/json");
+  if (!request.content_type.empty()) wire.headers.push_back({"content-type", request.content_type});
+  wire.body = request.body;
   out.emplace_back(env::SendRequest{
-      .call = {id},
-      .request = Wire(request.method, request.target, request.content_type, request.body),
-      .stream = false,
-      .timeout = request.timeout});
+      .call = {id}, .request = std::move(wire), .stream = false, .timeout = request.timeout});
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
@@ -255,7 +265,7 @@ void Client::StepWatch(Instant now, env::Outbox& out, std::vector<Event>& events
   for (const env::CallId call : cancels) out.emplace_back(env::CancelCall{call});
   for (const WatchContext::Send& send : sends) {
     out.emplace_back(env::SendRequest{.call = send.call,
-                                      .request = Wire(env::Method::kGet, send.target, "", Bytes()),
+                                      .request = Wire(env::Method::kGet, send.target, send.accept),
                                       .stream = send.stream});
   }
   for (WatchEvent& event : told) {

@@ -68,8 +68,11 @@ class Client {
  public:
   explicit Client(Options options);
 
-  // Starts a list-watch. It begins with the next Handle(), for which wake_at() asks.
+  // Starts a list-watch. It begins with the next Handle(), for which wake_at() asks. The id may be
+  // one of a list-watch that was stopped.
   WatchId Watch(WatchOptions options);
+  // Ends a list-watch: nothing more is told of it, nor that its objects are gone.
+  void StopWatch(Instant now, WatchId watch, env::Outbox& out);
 
   // Queues a call and sends it if the window has room.
   env::CallId Call(Instant now, Request request, env::Outbox& out);
@@ -134,7 +137,7 @@ class Client {
   void Reached(Instant now);
   [[nodiscard]] Duration Backoff(uint32_t failures);
   [[nodiscard]] env::HttpRequest Wire(env::Method method, const std::string& target,
-                                      const std::string& content_type, const Bytes& body) const;
+                                      std::string_view accept) const;
 
   Options options_;
   WatchLimits limits_;  // Immutable after construction.

@@ -459,11 +459,14 @@ TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
   EXPECT_EQ(rig.Told(), "first ");
   EXPECT_TRUE(rig.client.synced());
   EXPECT_TRUE(rig.client.absent(watch));
-  const Instant before = rig.now;
-  rig.Wake();
-  EXPECT_GE((rig.now - before).seconds(), 15);
-  rig.Answer(404, "404 page not found");
-  EXPECT_EQ(rig.Told(), "");
+  // Soon, and then ever later.
+  for (const int64_t milliseconds : {200, 400, 800, 1'600, 3'200, 6'400, 12'800, 25'600, 30'000}) {
+    const Instant before = rig.now;
+    rig.Wake();
+    EXPECT_EQ((rig.now - before).milliseconds(), milliseconds);
+    rig.Answer(404, "404 page not found");
+    EXPECT_EQ(rig.Told(), "");
+  }
   // It is there, and goes again.
   rig.Wake();
   rig.Answer(200, List(10, {Object("a", "u1", 3)}));
@@ -474,6 +477,31 @@ TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
   rig.Answer(404, "404 page not found");
   EXPECT_EQ(rig.Told(), "-a:u1 ");
   EXPECT_TRUE(rig.client.absent(watch));
+}
+
+// Its calls are over, its objects forgotten without a word, and its id is free.
+TEST(Watch, OneThatIsStoppedTellsNothingMore) {
+  Rig rig;
+  const WatchId watch{0};
+  Sync(rig);
+  env::Outbox out;
+  rig.client.StopWatch(rig.now, watch, out);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<env::CancelCall>(out.front()));
+  EXPECT_EQ(rig.client.watch(watch).known().size(), 0u);
+  EXPECT_EQ(rig.client.wake_at(), Instant::Never());
+  EXPECT_TRUE(rig.client.synced());
+  WatchOptions options = kPods;
+  options.metadata_only = true;
+  EXPECT_EQ(rig.client.Watch(options), watch);
+  EXPECT_FALSE(rig.client.synced());
+  rig.Wake();
+  EXPECT_EQ(env::FindHeader(rig.requests.back().request.headers, "accept"),
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}));
+  EXPECT_EQ(rig.Told(), "+a:u1 first ");
+  EXPECT_EQ(env::FindHeader(rig.requests.back().request.headers, "accept"),
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 }
 
 TEST(Watch, ASilentStreamIsGivenUp) {

@@ -29,6 +29,12 @@ constexpr Duration kSilence = Duration::Seconds(30);
 // A watch from here tells what there is, in any order, and then what changes.
 constexpr std::string_view kAnyVersion = "0";
 
+constexpr std::string_view kWholeObjects = "application/json";
+constexpr std::string_view kMetadataList =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+constexpr std::string_view kMetadataWatch =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
 // A stream that lived this long was worth opening even if nothing happened.
 constexpr Duration kUseful = Duration::Seconds(1);
 
@@ -83,13 +89,17 @@ bool IsReplay(const std::string& version, bool any_order, std::string& told) {
   return older && !any_order;
 }
 
+// Doubling from initial to max.
+Duration LaterDelay(const WatchLimits& limits, uint32_t failures) {
+  int64_t delay = limits.backoff_initial.ns;
+  for (uint32_t i = 1; i < failures && delay < limits.backoff_max.ns; ++i) delay *= 2;
+  return {std::min(delay, limits.backoff_max.ns)};
+}
+
 }  // namespace
 
 Duration BackoffDelay(const WatchLimits& limits, uint32_t failures, Prng& prng) {
-  int64_t delay = limits.backoff_initial.ns;
-  for (uint32_t i = 1; i < failures && delay < limits.backoff_max.ns; ++i) delay *= 2;
-  delay = std::min(delay, limits.backoff_max.ns);
-  const int64_t half = std::max<int64_t>(delay / 2, 1);
+  const int64_t half = std::max<int64_t>(LaterDelay(limits, failures).ns / 2, 1);
   return {half + static_cast<int64_t>(prng.Below(static_cast<uint64_t>(half)))};
 }
 
@@ -140,7 +150,10 @@ void WatchState::SendList(WatchContext& context) {
   call_ = env::CallId{context.next_call++};
   phase_ = Phase::kListing;
   at_ = Instant::Never();
-  context.sends.push_back({.call = call_, .target = std::move(target), .stream = false});
+  context.sends.push_back({.call = call_,
+                           .target = std::move(target),
+                           .accept = options_.metadata_only ? kMetadataList : kWholeObjects,
+                           .stream = false});
 }
 
 void WatchState::SendWatch(WatchContext& context) {
@@ -162,7 +175,10 @@ void WatchState::SendWatch(WatchContext& context) {
   ++counters_.opened;
   // Kept for OnResponse, which starts the stream's own clock.
   silent_after_ = Duration::Seconds(seconds) + kSilence;
-  context.sends.push_back({.call = call_, .target = std::move(target), .stream = true});
+  context.sends.push_back({.call = call_,
+                           .target = std::move(target),
+                           .accept = options_.metadata_only ? kMetadataWatch : kWholeObjects,
+                           .stream = true});
 }
 
 void WatchState::Wait(WatchContext& context, bool relist, bool failed) {
@@ -238,7 +254,7 @@ void WatchState::OnAbsent(WatchContext& context) {
   synced_ = true;
   absent_ = true;
   Wait(context, /*relist=*/true, /*failed=*/false);
-  at_ = context.now + context.limits.backoff_max;
+  at_ = context.now + LaterDelay(context.limits, ++failures_);
 }
 
 void WatchState::OnGone(WatchContext& context) {
@@ -299,7 +315,7 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
   whole_list_ = false;
   context.events.emplace_back(Synced{.watch = id_, .first = !synced_});
   synced_ = true;
-  absent_ = false;
+  if (std::exchange(absent_, false)) failures_ = 0;
   SendWatch(context);
 }
 
@@ -478,6 +494,14 @@ void WatchState::Learn(WatchContext& context, std::string_view object) {
   if (synced_) Observe(context, object, Shown::kByRead);
 }
 
+void WatchState::Stop(WatchContext& context) {
+  if (call_.value != 0) context.cancels.push_back(call_);
+  *this = WatchState(id_, std::move(options_));
+  at_ = Instant::Never();
+  synced_ = true;
+  stopped_ = true;
+}
+
 void WatchState::Removed(WatchContext& context, std::string_view object) {
   auto identity = ReadIdentity(object);
   if (!identity) {
@@ -501,16 +525,18 @@ void WatchState::OnEnded(WatchContext& context) {
   Wait(context, /*relist=*/false, /*failed=*/!useful);
 }
 
-// Counters are only shown.
+// Counters are only shown. A list-watch that takes the place of a stopped one may be of another
+// resource.
 void WatchState::AddTo(Hasher& hasher) const {
-  hasher.Add(id_.value).Add(phase_).AddCall(call_.value);
+  hasher.Add(id_.value).Add(options_.resource.plural).Add(options_.resource.group);
+  hasher.Add(options_.resource.version).Add(phase_).AddCall(call_.value);
   // When a silent stream is given up is drawn.
   phase_ == Phase::kStreaming ? hasher.AddHistory(at_.ns) : hasher.Add(at_.ns);
   hasher.AddHistory(silent_after_.ns);
   hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_);
   hasher.AddPosition(version_, options_.resource.plural);
   hasher.Add(partial_);
-  hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(failures_);
+  hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(stopped_).Add(failures_);
   known_.AddTo(hasher);
   hasher.Add(told_at_end_).Add(listed_.size());
   // Uid, version and names are in the object.

@@ -78,8 +78,10 @@ struct WatchOptions {
   std::string label_selector = {};
   std::string field_selector = {};
   // The server may not know the resource, now or ever: then there are no objects of it, and it is
-  // looked for again at the longest backoff.
+  // looked for again, soon and then at the longest backoff.
   bool may_be_absent = false;
+  // Of the objects nothing but their metadata is asked for.
+  bool metadata_only = false;
   bool operator==(const WatchOptions&) const = default;
 };
 
@@ -114,6 +116,7 @@ struct WatchContext {
   struct Send {
     env::CallId call;
     std::string target;
+    std::string_view accept;
     bool stream = false;
   };
   std::vector<Send>& sends;
@@ -136,12 +139,15 @@ class WatchState {
   void OnFailed(WatchContext& context, env::CallFailure failure);
   // An object that was read by itself.
   void Learn(WatchContext& context, std::string_view object);
+  // Ends it: nothing is under way, due or known any more.
+  void Stop(WatchContext& context);
 
   [[nodiscard]] bool owns(env::CallId call) const { return call_ == call && call.value != 0; }
   [[nodiscard]] Instant wake_at() const { return at_; }
   [[nodiscard]] bool synced() const { return synced_; }
   // The server didn't know the resource when it was last asked.
   [[nodiscard]] bool absent() const { return absent_; }
+  [[nodiscard]] bool stopped() const { return stopped_; }
   [[nodiscard]] const KnownSet& known() const { return known_; }
   [[nodiscard]] const WatchCounters& counters() const { return counters_; }
   [[nodiscard]] const WatchOptions& options() const { return options_; }
@@ -197,6 +203,7 @@ class WatchState {
   bool from_any_ = false;  // The stream began at version 0: what there is comes in any order.
   bool synced_ = false;
   bool absent_ = false;
+  bool stopped_ = false;
   uint32_t failures_ = 0;
   KnownSet known_;
   WatchCounters counters_;

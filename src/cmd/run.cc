@@ -20,6 +20,7 @@
 #include "env/os/entropy.h"
 #include "env/os/executor.h"
 #include "env/os/log.h"
+#include "env/os/time_zones.h"
 #include "net/server.h"
 #include "nodes/nodes.h"
 
@@ -141,6 +142,7 @@ int Controllers(const cli::ControllersOptions& options) {
   controllers::Options wanted;
   wanted.client = ClientOptions(*endpoint, "berth-controllers");
   wanted.root_ca = endpoint->transport.authority_pem;
+  wanted.zones = api::TimeZones(env::os::ReadTimeZones());
   wanted.seed = env::os::Seed();
   const Status status =
       process.Connect(std::make_unique<controllers::Controllers>(std::move(wanted)), *endpoint);

@@ -24,6 +24,7 @@
 #include <string>
 #include <utility>
 
+#include "api/time_zone.h"
 #include "apiserver/apiserver.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -41,6 +42,7 @@
 #include "env/os/executor.h"
 #include "env/os/log.h"
 #include "env/os/sqlite_journal.h"
+#include "env/os/time_zones.h"
 #include "net/certificates.h"
 #include "net/client.h"
 #include "net/kubeconfig.h"
@@ -121,6 +123,7 @@ class Cluster {
   const cli::UpOptions& options_;
   env::os::Clock clock_;
   env::os::Logger logger_;
+  std::shared_ptr<const api::TimeZones> zones_;
   Prng prng_;
   net::Pki pki_;
   std::string token_;
@@ -308,11 +311,18 @@ apiserver::TokenKey KeyFunctions(const std::shared_future<Result<net::TokenKey>>
 }
 
 Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
+  zones_ = std::make_shared<const api::TimeZones>(env::os::ReadTimeZones());
+  if (zones_->size() == 0) {
+    logger_.Write(env::LogLevel::kWarning, "zones",
+                  fmt::format("{} has no time zones: CronJobs may name none but UTC",
+                              env::os::kTimeZonesFolder));
+  }
   apiserver::Options options;
   // A start on what another of this seed left makes other uids and names.
   options.seed = Hasher().Add(prng_.Next()).Add(recovered.last_revision).value();
   options.event_ttl = options_.event_ttl;
   options.own_service = true;
+  options.zones = zones_;
   options.bootstrap_roles = true;
   options.token_key = std::make_shared<const apiserver::TokenKey>(KeyFunctions(token_key_));
   options.host = address().substr(std::string_view("https://").size());
@@ -373,6 +383,7 @@ Status Cluster::AddClients() {
     controllers::Options options;
     options.client = ClientOptions("berth-controllers");
     options.root_ca = pki_.authority.certificate_pem;
+    options.zones = *zones_;
     options.seed = prng_.Next();
     AddClient("controllers", "system:kube-controller-manager",
               std::make_unique<controllers::Controllers>(std::move(options)));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/object.h"
+#include "api/owners.h"
 #include "api/well_known.h"
 #include "base/check.h"
 #include "client/known_set.h"
@@ -29,11 +30,9 @@ std::string KeyOf(const client::ObjectEvent& event) {
   return client::KnownSet::Key(event.namespace_name, event.name);
 }
 
-std::string ControllerOf(const Json& object) {
-  for (const Json& owner : ArrayAt(object, "metadata.ownerReferences")) {
-    if (api::FlagAt(owner, "controller")) return std::string(TextAt(owner, "uid"));
-  }
-  return {};
+std::string ControllerUidOf(const Json& object) {
+  const Json* controller = api::ControllerOf(object);
+  return controller == nullptr ? std::string() : std::string(TextAt(*controller, "uid"));
 }
 
 void Append(std::vector<api::Requirement>& list, const std::vector<api::Requirement>& more) {
@@ -123,7 +122,7 @@ void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
   if (!claim) return;
   Claim facts{.uid = std::string(TextAt(*claim, "metadata.uid")),
               .version = std::string(TextAt(*claim, "metadata.resourceVersion")),
-              .controller = ControllerOf(*claim),
+              .controller = ControllerUidOf(*claim),
               .volume = std::string(TextAt(*claim, "spec.volumeName")),
               .class_name = std::string(AnnotationOf(*claim, api::kStorageClassAnnotation)),
               .selected_node = std::string(AnnotationOf(*claim, api::kSelectedNode)),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/names.h"
+#include "base/check.h"
 #include "codec/json.h"
 #include "controllers/controllers.h"
 
@@ -134,7 +135,13 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
 void Controllers::Send(Instant now, const Key& key, Write write, env::Outbox& out) {
   std::string name = write.name;
   if (write.generate) name += api::GeneratedSuffix(prng_.Next());
-  client::Request request = RequestOf(write, name);
+  const DefinitionFacts* definition =
+      write.defined.empty() ? nullptr : objects_.definition(write.defined);
+  // The objects of a definition go with it.
+  CHECK(write.defined.empty() || definition != nullptr);
+  client::Resource resource =
+      definition == nullptr ? ResourceOf(write.kind) : definition->resource();
+  client::Request request = RequestOf(write, name, resource);
   // Pods are why all of this is done; what is collected can wait.
   if (key.part == Part::kCollector || key.part == Part::kEndedPods) {
     request.priority = client::Priority::kLow;
@@ -144,7 +151,10 @@ void Controllers::Send(Instant now, const Key& key, Write write, env::Outbox& ou
   write.body = {};
   write.metadata = {};
   const env::CallId id = client_.Call(now, std::move(request), out);
-  calls_.emplace(id.value, CallRow{.key = key, .write = std::move(write), .name = std::move(name)});
+  calls_.emplace(id.value, CallRow{.key = key,
+                                   .write = std::move(write),
+                                   .name = std::move(name),
+                                   .resource = std::move(resource)});
   ++rows_[key].in_flight;
   ++writes_;
 }
@@ -195,6 +205,18 @@ void Controllers::Withdraw(const Key& key, Row& row) {
   }
 }
 
+// "pods.", "jobs.batch"
+std::string Controllers::ResourceTextOf(const CallRow& call) {
+  return fmt::format("{}.{}", call.resource.plural, call.resource.group);
+}
+
+// Whether a 404 is of the object: a user's kind, or a version of it, may be served no more.
+bool Controllers::SaysGone(const CallRow& call, const client::CallDone& done) {
+  if (call.write.defined.empty()) return true;
+  return client::StatusOf(done.response).message.find(fmt::format("\"{}\" not found", call.name)) !=
+         std::string::npos;
+}
+
 void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out) {
   if (recorder_.OnCallDone(done)) return;
   const auto at = calls_.find(done.call.value);
@@ -211,11 +233,14 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
       break;
     case client::Outcome::kGone:
       // What a write with a uid in it was about is gone. Of a creation it is the namespace.
-      if (!call.write.uid.empty()) {
+      if (!SaysGone(call, done)) {
+        OnRefused(now, call, done, out);
+      } else if (!call.write.uid.empty()) {
         Buried(now, call.write.uid);
-      } else if (call.write.verb == Verb::kAnyLeft && api::KindOf(call.write.kind).custom) {
+      } else if (call.write.verb == Verb::kAnyLeft && call.write.defined.empty() &&
+                 api::KindOf(call.write.kind).custom) {
         // The server doesn't know the kind.
-        rows_[call.key].empty.insert(call.write.kind);
+        rows_[call.key].empty.insert(ResourceTextOf(call));
       } else {
         OnRefused(now, call, done, out);
       }
@@ -235,21 +260,27 @@ void Controllers::ReadBack(Instant now, CallRow call, env::Outbox& out) {
   call.reading = true;
   Write read = call.write;
   read.verb = Verb::kRead;
-  const env::CallId id = client_.Call(now, RequestOf(read, call.name), out);
+  const env::CallId id = client_.Call(now, RequestOf(read, call.name, call.resource), out);
   calls_.emplace(id.value, std::move(call));
 }
 
 void Controllers::Buried(Instant now, const std::string& uid) {
-  if (objects_.Find(uid) == kNoSlot) return;
+  const Slot slot = objects_.Find(uid);
+  if (slot == kNoSlot) return;
+  if (!objects_.head(slot).defined.empty()) NoteGone(uid);
   tombstones_.insert(uid);
   Forget(now, uid);
 }
 
-void Controllers::Absorb(Instant now, api::KindId kind, std::string_view body, env::Outbox& out) {
-  const auto watch =
-      std::ranges::find(watches_, kind, [](const auto& entry) { return entry.second; });
-  // An Event that owns something.
-  if (watch == watches_.end()) return Observe(now, kind, body, out);
+void Controllers::Absorb(Instant now, const Write& write, std::string_view body, env::Outbox& out) {
+  const auto watch = std::ranges::find_if(watches_, [&](const auto& entry) {
+    return entry.second.kind == write.kind && entry.second.defined == write.defined;
+  });
+  if (watch == watches_.end()) {
+    // Of a definition that is gone nothing is kept. Else it is an Event that owns something.
+    if (write.defined.empty()) Observe(now, {.kind = write.kind}, body, out);
+    return;
+  }
   std::vector<client::Event> events;
   client_.Learn(now, watch->first, body, events);
   for (const client::Event& event : events) OnEvent(now, event, out);
@@ -265,7 +296,7 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
     case Verb::kAnyLeft:
       return OnAnyLeft(call, done);
     case Verb::kDeleteCollection:
-      row.occupied.erase(call.write.kind);
+      row.occupied.erase(ResourceTextOf(call));
       return;
     case Verb::kDelete: {
       row.trouble.reset();
@@ -283,15 +314,15 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
     default:
       break;
   }
-  Absorb(now, call.write.kind, done.response.body.view(), out);
+  Absorb(now, call.write, done.response.body.view(), out);
 }
 
 void Controllers::OnAnyLeft(const CallRow& call, const client::CallDone& done) {
   Row& row = rows_[call.key];
   if (HoldsItems(done.response.body.view())) {
-    row.occupied.insert(call.write.kind);
+    row.occupied.insert(ResourceTextOf(call));
   } else {
-    row.empty.insert(call.write.kind);
+    row.empty.insert(ResourceTextOf(call));
   }
 }
 
@@ -341,7 +372,7 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       const std::string_view body = done.response.body.view();
       const Result<api::ObjectHead> head = codec::DecodeHead(body);
       if (head && !uid.empty() && head->meta.uid != uid) KnownGone(now, call);
-      Absorb(now, call.write.kind, body, out);
+      Absorb(now, call.write, body, out);
       NoteRead(call, true);
       if (!call.reading && call.key.part == Part::kPodGroup)
         rows_[call.key].owner_read = call.write.resource_version;
@@ -349,6 +380,10 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       break;
     }
     case client::Outcome::kGone:
+      if (!SaysGone(call, done)) {
+        OnRefused(now, call, done, out);
+        break;
+      }
       NoteRead(call, false);
       NoteAbsent(call);
       KnownGone(now, call);

@@ -1,6 +1,8 @@
 #include "controllers/collector.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "api/quota.h"
@@ -41,22 +43,41 @@ const Head* OwnerOf(const Objects& objects, const Head& head, const api::OwnerRe
   return MayOwn(found, head) ? &found : nullptr;
 }
 
-enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown };
+// Where an owner would be found, by what the reference says of it.
+struct OwnerKind {
+  api::KindId kind = api::KindId::kCustomResource;
+  std::string defined;
+  bool namespaced = false;
+};
+
+// Nothing of a kind that is not served, or not wholly seen yet.
+std::optional<OwnerKind> KindOfOwner(const Objects& objects, const api::OwnerReference& owner) {
+  if (const api::Kind* kind = api::FindKind(owner.api_version, owner.kind))
+    return OwnerKind{.kind = kind->id, .namespaced = kind->namespaced};
+  const Head* definition = objects.DefinitionOf(owner);
+  if (definition == nullptr || !objects.listed(definition->name)) return std::nullopt;
+  return OwnerKind{.defined = definition->name,
+                   .namespaced = objects.definition(definition->name)->namespaced};
+}
+
+// Of an owner that can't be found nothing can be said.
+enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown, kUnfindable };
 
 Standing StandingOf(const Objects& objects, const Head& head, const api::OwnerReference& owner,
                     const Absences& absent) {
   const Head* found = OwnerOf(objects, head, owner);
   if (found != nullptr) return WaitsForDependents(*found) ? Standing::kWaiting : Standing::kSolid;
   if (absent.contains(AbsenceKey(head.namespace_name, owner.uid))) return Standing::kDangling;
-  // Of a kind that can't be read nothing can be said: it stays.
-  return api::FindKind(owner.api_version, owner.kind) == nullptr ? Standing::kSolid
-                                                                 : Standing::kUnknown;
+  const std::optional<OwnerKind> kind = KindOfOwner(objects, owner);
+  const bool nowhere = kind.has_value() && kind->namespaced && head.namespace_name.empty();
+  return !kind.has_value() || nowhere ? Standing::kUnfindable : Standing::kUnknown;
 }
 
-Write ReadOwner(const Head& head, const api::OwnerReference& owner) {
-  const api::Kind& kind = *api::FindKind(owner.api_version, owner.kind);
+Write ReadOwner(const Objects& objects, const Head& head, const api::OwnerReference& owner) {
+  OwnerKind kind = *KindOfOwner(objects, owner);
   return {.verb = Verb::kRead,
-          .kind = kind.id,
+          .kind = kind.kind,
+          .defined = std::move(kind.defined),
           .namespace_name = kind.namespaced ? head.namespace_name : std::string(),
           .name = owner.name,
           .uid = owner.uid};
@@ -112,7 +133,8 @@ Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
   std::vector<Standing> standings;
   for (const api::OwnerReference& owner : head.owners) {
     standings.push_back(StandingOf(objects, head, owner, absent));
-    if (standings.back() == Standing::kUnknown) plan.writes.push_back(ReadOwner(head, owner));
+    if (standings.back() == Standing::kUnknown)
+      plan.writes.push_back(ReadOwner(objects, head, owner));
   }
   if (!plan.writes.empty()) return plan;
   PlanTracked(objects, head, absent, plan);
@@ -124,6 +146,7 @@ Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
   const auto any = [&](Standing standing) {
     return std::ranges::find(standings, standing) != standings.end();
   };
+  if (any(Standing::kUnfindable)) return plan;
   if (any(Standing::kSolid)) {
     if (!any(Standing::kDangling) && !any(Standing::kWaiting)) return plan;
     plan.writes.push_back(WithoutOwners(head, [&](const api::OwnerReference& owner) {

@@ -22,8 +22,10 @@ using Absences = std::set<std::string>;
 
 // What is due for one object: a read of each owner that is not known (Write::uid is the
 // owner's), its deletion, the removal of references, or of a finalizer whose work is done.
-// A function of the objects and of known absences. Cost: O(owners), of an object that is being
-// deleted in the foreground or orphans its dependents O(dependents).
+// An object one of whose owners can't be found is left alone: its kind is not served, or lives in
+// namespaces and the object does not. A function of the objects and of known absences. Cost:
+// O(owners and definitions), of an object that is being deleted in the foreground or orphans its
+// dependents O(dependents).
 [[nodiscard]] Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent);
 
 }  // namespace berth::controllers

@@ -30,7 +30,7 @@ Controllers::Controllers(Options options)
     if (!IsWatched(kind)) continue;
     const client::WatchId watch =
         client_.Watch({.resource = ResourceOf(kind.id), .may_be_absent = kind.custom});
-    watches_.emplace(watch, kind.id);
+    watches_.emplace(watch, Watched{.kind = kind.id});
     if (kind.id == api::KindId::kWorkload) workloads_watch_ = watch;
   }
 }
@@ -40,6 +40,7 @@ void Controllers::Step(Instant now, env::Input input, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Handle(now, input, out, events);
   for (const client::Event& event : events) OnEvent(now, event, out);
+  if (definitions_changed_) FollowDefinitions(now, out);
   // Planned when nothing else waits to be heard: one plan then answers many changes.
   if (tick && started_) Work(now, out);
   recorder_.Send(now, client_, out);
@@ -56,7 +57,9 @@ void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& 
   if (const auto* object = std::get_if<client::ObjectEvent>(&event)) {
     OnObject(now, *object, out);
   } else if (const auto* synced = std::get_if<client::Synced>(&event)) {
-    if (!started_ && client_.synced()) OnSynced(now);
+    const Watched& what = watches_.at(synced->watch);
+    if (!what.defined.empty()) OnDefinedListed(now, what.defined, client_.watch(synced->watch));
+    if (!started_ && AllListed()) OnSynced(now);
     // The server may have come to know Workloads.
     if (synced->watch == workloads_watch_) EnqueueAllWorkloads(now);
   } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
@@ -69,13 +72,22 @@ void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& 
 }
 
 void Controllers::OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
-  const api::KindId kind = watches_.at(event.watch);
+  const Watched& what = watches_.at(event.watch);
   if (event.change == client::Change::kDeleted) {
     tombstones_.erase(event.uid);
+    // Of a version that is served no more the server says nothing.
+    if (!what.defined.empty() && !client_.absent(event.watch)) NoteGone(event.uid);
     return Forget(now, event.uid);
   }
   if (!tombstones_.empty() && tombstones_.contains(event.uid)) return;
-  Observe(now, kind, event.object.view(), out);
+  Observe(now, what, event.object.view(), out);
+}
+
+// Users' kinds may never be: nobody waits for their first lists.
+bool Controllers::AllListed() const {
+  return std::ranges::all_of(watches_, [&](const auto& entry) {
+    return !entry.second.defined.empty() || client_.synced(entry.first);
+  });
 }
 
 void Controllers::OnSynced(Instant now) {
@@ -87,12 +99,14 @@ void Controllers::OnSynced(Instant now) {
 
 // ---- What a change enqueues -------------------------------------------------------------------
 
-void Controllers::Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out) {
-  const Result<Difference> difference = objects_.Observe(kind, json);
+void Controllers::Observe(Instant now, const Watched& what, std::string_view json,
+                          env::Outbox& out) {
+  const Result<Difference> difference = objects_.Observe(what.kind, json, what.defined);
   if (!difference) {
-    out.emplace_back(env::Log{
-        env::LogLevel::kError,
-        fmt::format("controllers: {}: {}", api::KindOf(kind).name, difference.error().message)});
+    const std::string_view kind =
+        what.defined.empty() ? api::KindOf(what.kind).name : std::string_view(what.defined);
+    out.emplace_back(env::Log{env::LogLevel::kError, fmt::format("controllers: {}: {}", kind,
+                                                                 difference.error().message)});
     return;
   }
   OnDifference(now, *difference);
@@ -499,6 +513,9 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
     case api::KindId::kClusterRole:
       EnqueueAggregates(now);
       break;
+    case api::KindId::kCustomResourceDefinition:
+      definitions_changed_ = true;
+      break;
     case api::KindId::kNode:
       NoteNode(now, head);
       if (difference.created || difference.removed || difference.refitted) EnqueueDaemonSets(now);
@@ -625,7 +642,7 @@ void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {
     hasher.Add(kinds->size());
-    for (const api::KindId kind : *kinds) hasher.Add(kind);
+    for (const std::string& kind : *kinds) hasher.Add(kind);
   }
 }
 
@@ -651,6 +668,9 @@ void Controllers::AddTo(Hasher& hasher) const {
     hasher.Add(call.withdrawn);
     controllers::AddTo(hasher, call.write);
   }
+  hasher.Add(followed_.size());
+  for (const auto& [defined, followed] : followed_)
+    hasher.Add(defined).Add(followed.uid).Add(followed.resource.version);
   hasher.Add(nodes_.size());
   for (const auto& [name, row] : nodes_) {
     hasher.Add(name);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/time_zone.h"
 #include "base/hash.h"
 #include "base/prng.h"
 #include "base/time.h"
@@ -64,6 +65,7 @@ struct Options {
   // Tell of the owners what was done for them (event_recorder.h).
   bool events = true;
   LifecycleTiming lifecycle;
+  api::TimeZones zones;  // Those that CronJobs may name.
   // A key that wrote rests so long: what happens meanwhile is answered by one plan.
   Duration spacing = Duration::Milliseconds(20);
   // Calls under way or queued at which no further key is planned.
@@ -141,9 +143,21 @@ class Controllers final : public env::Actor {
   struct CallRow {
     Key key;
     Write write;
-    std::string name;        // As it was made up.
+    std::string name;  // As it was made up.
+    client::Resource resource;
     bool reading = false;    // What became of the write is being read.
     bool withdrawn = false;  // Its reason has gone: that it was not done is as well.
+  };
+  // What a list-watch is of.
+  struct Watched {
+    api::KindId kind = api::KindId::kPod;
+    std::string defined;  // As Head's.
+  };
+  // The list-watch of the kind that a definition makes.
+  struct Followed {
+    std::string uid;  // Of the definition.
+    client::Resource resource;
+    client::WatchId watch;
   };
   struct NodeRow {
     Instant last_sign;
@@ -157,9 +171,18 @@ class Controllers final : public env::Actor {
   void OnEvent(Instant now, const client::Event& event, env::Outbox& out);
   void OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnSynced(Instant now);
+  [[nodiscard]] bool AllListed() const;
+
+  // Kinds that users define (custom_kinds.cc). Follows those that the definitions say there are.
+  void FollowDefinitions(Instant now, env::Outbox& out);
+  void Unfollow(Instant now, const std::string& defined, env::Outbox& out);
+  // All objects of a definition have been told.
+  void OnDefinedListed(Instant now, const std::string& defined, const client::WatchState& watch);
+  // The server said that an object of a user's kind is gone: who names it as an owner need not ask.
+  void NoteGone(std::string_view uid);
 
   // The objects changed: enqueues every key whose plan reads what changed.
-  void Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out);
+  void Observe(Instant now, const Watched& what, std::string_view json, env::Outbox& out);
   void Forget(Instant now, std::string_view uid);
   void OnDifference(Instant now, const Difference& difference);
   void EnqueueByKind(Instant now, const Head& head, const Difference& difference);
@@ -228,7 +251,9 @@ class Controllers final : public env::Actor {
   void OnRead(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   void OnAnyLeft(const CallRow& call, const client::CallDone& done);
   // Takes the object that an answer holds for what is seen, unless the watch has told of its end.
-  void Absorb(Instant now, api::KindId kind, std::string_view body, env::Outbox& out);
+  void Absorb(Instant now, const Write& write, std::string_view body, env::Outbox& out);
+  [[nodiscard]] static std::string ResourceTextOf(const CallRow& call);
+  [[nodiscard]] static bool SaysGone(const CallRow& call, const client::CallDone& done);
   void KnownGone(Instant now, const CallRow& call);
   // A read for a Workload was answered.
   void NoteRead(const CallRow& call, bool there);
@@ -251,14 +276,17 @@ class Controllers final : public env::Actor {
   // Immutable after construction.
   Options options_;
 
-  std::map<client::WatchId, api::KindId> watches_;  // Immutable after construction, too.
-  client::WatchId workloads_watch_;                 // Likewise.
+  client::WatchId workloads_watch_;
 
   client::Client client_;
   Prng prng_;
   Objects objects_;
   EventRecorder recorder_;
   bool started_ = false;
+
+  std::map<client::WatchId, Watched> watches_;
+  std::map<std::string, Followed, std::less<>> followed_;  // By definition.
+  bool definitions_changed_ = false;
 
   std::map<Key, Row> rows_;
   std::map<Key, Instant> due_;

@@ -31,8 +31,32 @@ std::optional<Instant> ScheduledAt(const api::Job& job) {
   return at ? std::optional(*at) : std::nullopt;
 }
 
-bool IsUtc(const api::CronJob& cron) {
-  return !cron.time_zone || *cron.time_zone == "UTC" || *cron.time_zone == "Etc/UTC";
+// In which it is scheduled, and whose clock its Jobs' times are told by: null where it isn't known.
+const api::TimeZone* ZoneOf(const api::CronJob& cron, const api::TimeZones& zones) {
+  return zones.Find(cron.time_zone ? std::string_view(*cron.time_zone) : "UTC");
+}
+
+struct Schedule {
+  api::CronSchedule times;
+  const api::TimeZone* zone = nullptr;
+
+  [[nodiscard]] Instant Next(Instant after) const { return times.Next(after, *zone); }
+  [[nodiscard]] std::optional<Instant> Last(Instant after, Instant until) const {
+    return times.Last(after, until, *zone);
+  }
+};
+
+// A zone in the schedule's own text goes before that of the field. REQUIRES: that is known.
+Result<Schedule> ScheduleOf(const api::CronJob& cron, const api::TimeZones& zones) {
+  Result<api::CronSchedule> times = api::CronSchedule::Parse(cron.schedule);
+  if (!times) return std::unexpected(times.error());
+  const api::TimeZone* zone =
+      times->zone().empty() ? ZoneOf(cron, zones) : zones.Find(times->zone());
+  if (zone == nullptr) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("provided bad location {0}: unknown time zone {0}", times->zone()));
+  }
+  return Schedule{.times = std::move(*times), .zone = zone};
 }
 
 // From when on starts count.
@@ -42,8 +66,9 @@ Instant EarliestOf(const api::CronJob& cron, Instant now) {
   return std::max(earliest, now - Duration::Seconds(*cron.starting_deadline_seconds));
 }
 
-std::optional<Instant> DueOf(const api::CronJob& cron, Instant now) {
-  const Result<api::CronSchedule> schedule = api::CronSchedule::Parse(cron.schedule);
+std::optional<Instant> DueOf(const api::CronJob& cron, const api::TimeZones& zones, Instant now) {
+  if (ZoneOf(cron, zones) == nullptr) return std::nullopt;
+  const Result<Schedule> schedule = ScheduleOf(cron, zones);
   if (!schedule) return std::nullopt;
   return schedule->Last(EarliestOf(cron, now), now);
 }
@@ -145,14 +170,12 @@ void Planner::Delete(const Head& job) {
 }
 
 void Planner::Start() {
-  if (!IsUtc(cron_)) {
+  if (ZoneOf(cron_, facts_.zones) == nullptr) {
     return Warn("UnknownTimeZone",
-                fmt::format("invalid timeZone: \"{}\": schedules are in UTC here: set timeZone to "
-                            "\"Etc/UTC\" and shift the schedule",
-                            *cron_.time_zone));
+                fmt::format("invalid timeZone: \"{0}\": unknown time zone {0}", *cron_.time_zone));
   }
   if (cron_.suspend) return;
-  const Result<api::CronSchedule> schedule = api::CronSchedule::Parse(cron_.schedule);
+  const Result<Schedule> schedule = ScheduleOf(cron_, facts_.zones);
   if (!schedule) {
     return Warn("UnparseableSchedule", fmt::format("unparseable schedule: \"{}\" : {}",
                                                    cron_.schedule, schedule.error().message));
@@ -190,7 +213,7 @@ void Planner::Start() {
 void Planner::Create(Instant at) {
   Write write = CreateOf(api::KindId::kJob, facts_.head.namespace_name, NameAt(cron_, at));
   api::StringMap annotations = cron_.job_annotations;
-  Put(annotations, kScheduledAt, api::PrintTimestamp(at));
+  Put(annotations, kScheduledAt, ZoneOf(cron_, facts_.zones)->Print(at));
   if (!cron_.job_labels.empty()) write.metadata = R"("labels":)" + MapText(cron_.job_labels) + ",";
   write.metadata += R"("annotations":)" + MapText(annotations) + R"(,"ownerReferences":)" +
                     OwnersText({ControllerReference(facts_.head)});
@@ -220,8 +243,8 @@ void Planner::Status() {
 
 }  // namespace
 
-std::string JobNameOf(const api::CronJob& cron, Instant now) {
-  const std::optional<Instant> due = DueOf(cron, now);
+std::string JobNameOf(const api::CronJob& cron, const api::TimeZones& zones, Instant now) {
+  const std::optional<Instant> due = DueOf(cron, zones, now);
   return due ? NameAt(cron, *due) : std::string();
 }
 

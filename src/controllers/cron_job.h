@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "api/time_zone.h"
 #include "api/workloads.h"
 #include "base/time.h"
 #include "controllers/objects.h"
@@ -11,7 +12,8 @@
 #include "controllers/write.h"
 
 // Makes Jobs by a schedule (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/).
-// Schedules are in UTC: a CronJob of another time zone makes no Jobs, and an Event says so.
+// Schedules are of the CronJob's time zone, UTC without one: where that is not known it makes no
+// Jobs, and an Event says so.
 namespace berth::controllers {
 
 struct JobRef {
@@ -22,6 +24,7 @@ struct JobRef {
 struct CronJobFacts {
   const api::CronJob& cron;
   const Head& head;
+  const api::TimeZones& zones;
   std::vector<JobRef> jobs;  // Whose controller it is, sorted by name.
   // There is a Job of the name that the one that is due would have, JobNameOf(), whoever made it.
   bool name_taken = false;
@@ -33,6 +36,7 @@ struct CronJobFacts {
 [[nodiscard]] Plan PlanCronJob(const CronJobFacts& facts, Instant now);
 
 // The name of the Job that is due last; empty: none is.
-[[nodiscard]] std::string JobNameOf(const api::CronJob& cron, Instant now);
+[[nodiscard]] std::string JobNameOf(const api::CronJob& cron, const api::TimeZones& zones,
+                                    Instant now);
 
 }  // namespace berth::controllers

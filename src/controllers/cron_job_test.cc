@@ -3,6 +3,9 @@
 // 2001-09-09T01:46:40Z.
 #include "controllers/cron_job.h"
 
+#include <array>
+#include <string_view>
+
 #include "controllers/sets_fixture.h"
 
 namespace berth::controllers {
@@ -162,11 +165,49 @@ TEST_F(CronJobs, AJobThatAUserMadeOfItsTemplateRunsBeside) {
 }
 
 TEST_F(CronJobs, WhatItCanNotFollowIsTold) {
-  MakeCron("* * * * *", R"(,"timeZone":"Europe/Berlin")");
+  MakeCron("* * * * *", R"(,"timeZone":"Europe/Atlantis")");
   Pass(70);
   EXPECT_EQ(Names("/jobs/"), Strings{});
   EXPECT_TRUE(Told("tick").at(0).starts_with(
-      R"(Warning UnknownTimeZone invalid timeZone: "Europe/Berlin": schedules are in UTC here)"));
+      R"(Warning UnknownTimeZone invalid timeZone: "Europe/Atlantis": unknown time zone Europe/A)"));
+}
+
+// 01:47 UTC, which summer in Berlin calls 03:47.
+TEST_F(CronJobs, ASchedulesTimesAreThoseOfItsZone) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kZones = {
+      {{"Europe/Berlin", "CET-1CEST,M3.5.0,M10.5.0/3"}}};
+  controllers_ = Controllers({.root_ca = "PEM", .zones = api::TimeZones::OfRules(kZones)});
+  MakeCron("47 3 * * *", R"(,"timeZone":"Europe/Berlin")");
+  Pass(24 * 3'600);
+  EXPECT_EQ(Names("/jobs/"), Strings{JobName(0)});
+  const std::string job = kJobs + "/" + JobName(0);
+  EXPECT_EQ(Text(job, "/metadata/annotations/batch.kubernetes.io~1cronjob-scheduled-timestamp"),
+            "2001-09-09T03:47:00+02:00");
+  EXPECT_EQ(Text(kTick, "/status/lastScheduleTime"), "2001-09-09T01:47:00Z");
+  // The Job tells its time, whatever clock it is told by.
+  Patch(kTick + "/status", R"({"status":null})");
+  Pass(5);
+  EXPECT_EQ(Names("/jobs/"), Strings{JobName(0)});
+  EXPECT_EQ(Text(kTick, "/status/lastScheduleTime"), "2001-09-09T01:47:00Z");
+}
+
+// What came before validation forbade it is followed, as upstream does.
+TEST_F(CronJobs, AZoneInTheScheduleItselfCounts) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kZones = {
+      {{"Asia/Tokyo", "JST-9"}}};
+  controllers_ = Controllers({.root_ca = "PEM", .zones = api::TimeZones::OfRules(kZones)});
+  MakeCron("TZ=Asia/Tokyo 47 10 * * *");
+  Pass(70);
+  EXPECT_EQ(Names("/jobs/"), Strings{JobName(0)});
+  Patch(kTick, R"({"spec":{"schedule":"TZ=Asia/Nowhere 48 10 * * *"}})");
+  Pass(70);
+  EXPECT_EQ(Names("/jobs/"), Strings{JobName(0)});
+  EXPECT_TRUE(std::ranges::any_of(Told("tick"), [](const std::string& told) {
+    return told.starts_with(
+        "Warning UnparseableSchedule unparseable schedule: \"TZ=Asia/Nowhere 48 "
+        "10 * * *\" : provided bad location Asia/Nowhere: unknown time zone "
+        "Asia/Nowhere");
+  }));
 }
 
 }  // namespace

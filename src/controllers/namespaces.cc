@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,14 +42,56 @@ void Furnish(const Objects& objects, const NamespaceFacts& facts, Plan& plan) {
   plan.writes.push_back(std::move(patch));
 }
 
+// A kind whose objects live in namespaces.
+struct Resident {
+  api::KindId kind = api::KindId::kCustomResource;
+  std::string defined;   // As Head's.
+  std::string resource;  // "pods.", "jobs.batch"
+
+  [[nodiscard]] Write Ask(Verb verb, const std::string& space) const {
+    Write write = CreateOf(kind, space, {});
+    write.verb = verb;
+    write.defined = defined;
+    return write;
+  }
+  [[nodiscard]] std::vector<Slot> In(const Objects& objects, const std::string& space) const {
+    std::vector<Slot> slots = objects.In(kind, space);
+    if (kind == api::KindId::kCustomResource)
+      std::erase_if(slots, [&](Slot slot) { return objects.head(slot).defined != defined; });
+    return slots;
+  }
+};
+
+Resident ResidentOf(const api::Kind& kind) {
+  return {.kind = kind.id, .resource = fmt::format("{}.{}", kind.plural, kind.group)};
+}
+
+// Of a definition that serves no version nothing can be asked.
+std::vector<Resident> ResidentsOf(const Objects& objects) {
+  std::vector<Resident> residents;
+  for (const api::Kind& kind : api::Kinds()) {
+    if (kind.stored && kind.namespaced && kind.storage == kind.id)
+      residents.push_back(ResidentOf(kind));
+  }
+  for (const auto& [slot, definition] : objects.definitions()) {
+    if (!definition.namespaced || definition.native || definition.version.empty()) continue;
+    const std::string& name = objects.head(slot).name;
+    residents.push_back({.defined = name, .resource = name});
+  }
+  std::ranges::stable_sort(residents, {}, [](const Resident& resident) {
+    return std::tie(resident.kind, resident.defined);
+  });
+  return residents;
+}
+
 // What is left of a namespace, by what upstream tells of it.
 struct Remains {
-  std::map<std::string, size_t> by_resource;  // "pods.", "jobs.batch"
+  std::map<std::string, size_t> by_resource;
   std::map<std::string, size_t> by_finalizer;
 
-  void Count(const Objects& objects, const api::Kind& kind, const std::string& space) {
-    for (const Slot slot : objects.In(kind.id, space)) {
-      ++by_resource[fmt::format("{}.{}", kind.plural, kind.group)];
+  void Count(const Objects& objects, const Resident& kind, const std::string& space) {
+    for (const Slot slot : kind.In(objects, space)) {
+      ++by_resource[kind.resource];
       for (const std::string& finalizer : objects.head(slot).finalizers) ++by_finalizer[finalizer];
     }
   }
@@ -118,15 +162,13 @@ void TellRemains(const Objects& objects, const NamespaceFacts& facts, const Rema
 }
 
 // Asks a kind's objects to go. True when none is left in sight.
-bool Empty(const Objects& objects, const NamespaceFacts& facts, const api::Kind& kind, Plan& plan) {
+bool Empty(const Objects& objects, const NamespaceFacts& facts, const Resident& kind, Plan& plan) {
   const std::string& name = objects.head(facts.slot).name;
-  const std::vector<Slot> slots = objects.In(kind.id, name);
+  const std::vector<Slot> slots = kind.In(objects, name);
   const bool untold = std::ranges::any_of(
       slots, [&](Slot slot) { return !objects.head(slot).deletion.has_value(); });
-  if (untold || facts.occupied.contains(kind.id)) {
-    Write write = CreateOf(kind.id, name, {});
-    write.verb = Verb::kDeleteCollection;
-    plan.writes.push_back(std::move(write));
+  if (untold || facts.occupied.contains(kind.resource)) {
+    plan.writes.push_back(kind.Ask(Verb::kDeleteCollection, name));
     return false;
   }
   return slots.empty();
@@ -150,14 +192,15 @@ void Terminate(const Objects& objects, const NamespaceFacts& facts, Plan& plan) 
   if (std::ranges::find(space.spec_finalizers, kFinalizer) == space.spec_finalizers.end()) return;
   // Pods go first: what they use must outlive them.
   Remains remains;
-  if (!Empty(objects, facts, api::KindOf(api::KindId::kPod), plan)) {
-    remains.Count(objects, api::KindOf(api::KindId::kPod), head.name);
+  const Resident pods = ResidentOf(api::KindOf(api::KindId::kPod));
+  if (!Empty(objects, facts, pods, plan)) {
+    remains.Count(objects, pods, head.name);
     if (plan.writes.empty()) TellRemains(objects, facts, remains, plan);
     return;
   }
   bool empty = true;
-  for (const api::Kind& kind : api::Kinds()) {
-    if (!kind.stored || !kind.namespaced || kind.storage != kind.id) continue;
+  const std::vector<Resident> residents = ResidentsOf(objects);
+  for (const Resident& kind : residents) {
     if (Empty(objects, facts, kind, plan)) continue;
     empty = false;
     remains.Count(objects, kind, head.name);
@@ -166,12 +209,9 @@ void Terminate(const Objects& objects, const NamespaceFacts& facts, Plan& plan) 
     if (plan.writes.empty()) TellRemains(objects, facts, remains, plan);
     return;
   }
-  for (const api::Kind& kind : api::Kinds()) {
-    if (!kind.stored || !kind.namespaced || kind.storage != kind.id) continue;
-    if (facts.empty.contains(kind.id)) continue;
-    Write write = CreateOf(kind.id, head.name, {});
-    write.verb = Verb::kAnyLeft;
-    plan.writes.push_back(std::move(write));
+  for (const Resident& kind : residents) {
+    if (!facts.empty.contains(kind.resource))
+      plan.writes.push_back(kind.Ask(Verb::kAnyLeft, head.name));
   }
   if (plan.writes.empty()) plan.writes.push_back(FinalizeOf(head, space.spec_finalizers));
 }

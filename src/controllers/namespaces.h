@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,9 +12,9 @@
 // (https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/).
 namespace berth::controllers {
 
-// Kinds of a namespace that were read to be empty since it is terminating: nothing can be created
-// in it any more, so that stays true.
-using EmptyKinds = std::set<api::KindId>;
+// Kinds of a namespace, "jobs.batch", that were read to be empty since it is terminating: nothing
+// can be created in it any more, so that stays true.
+using EmptyKinds = std::set<std::string, std::less<>>;
 
 struct NamespaceFacts {
   Slot slot = kNoSlot;

@@ -78,6 +78,15 @@ bool SameLinks(const Head& a, const Head& b) {
          a.name == b.name && a.owners == b.owners && a.labels == b.labels;
 }
 
+// Under which an object is found among those of its KindId and namespace.
+std::string NameKeyOf(const Head& head) {
+  return head.defined.empty() ? head.name : head.defined + "/" + head.name;
+}
+
+std::string_view KindName(api::KindId kind, std::string_view defined) {
+  return defined.empty() ? api::KindOf(kind).name : defined;
+}
+
 std::string MembersKey(std::string_view namespace_name, std::string_view group) {
   return std::string(namespace_name).append("/").append(group);
 }
@@ -271,6 +280,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Read(kind, json, &ReadStorageClass, decoded);
     case api::KindId::kClusterRole:
       return DecodeRole(json, decoded);
+    case api::KindId::kCustomResourceDefinition:
+      return Read(kind, json, &ReadDefinition, decoded);
     case api::KindId::kService:
       return Read(kind, json, &ReadService, decoded);
     case api::KindId::kEndpoints:
@@ -328,119 +339,66 @@ Result<Head> Objects::Read(api::KindId kind, std::string_view json, T (*read)(co
 }
 
 void Objects::Keep(Slot slot, Decoded& decoded) {
-  if (auto* pod = std::get_if<PodFacts>(&decoded)) {
-    pods_[slot] = std::move(*pod);
-  } else if (auto* deployment = std::get_if<api::Deployment>(&decoded)) {
-    selectors_[slot] = QueryOrNothing(deployment->selector);
-    deployments_[slot] = std::move(*deployment);
-  } else if (auto* set = std::get_if<api::ReplicaSet>(&decoded)) {
-    selectors_[slot] = QueryOrNothing(set->selector);
-    replica_sets_[slot] = std::move(*set);
-  } else if (auto* views = std::get_if<JobViews>(&decoded)) {
-    selectors_[slot] = QueryOrNothing(views->job.selector);
-    jobs_[slot] = std::move(views->job);
-    template_specs_.erase(slot);
-    if (views->spec.has_value()) template_specs_[slot] = std::move(*views->spec);
-  } else if (auto* node = std::get_if<api::Node>(&decoded)) {
-    nodes_[slot] = std::move(*node);
-  } else if (auto* space = std::get_if<api::Namespace>(&decoded)) {
-    namespaces_[slot] = std::move(*space);
-  } else if (auto* lease = std::get_if<api::Lease>(&decoded)) {
-    leases_[slot] = std::move(*lease);
-  } else if (auto* map = std::get_if<api::ConfigMap>(&decoded)) {
-    if (heads_[slot].name == kRootCaConfigMap) config_maps_[slot] = std::move(*map);
-  } else if (auto* budget = std::get_if<api::PodDisruptionBudget>(&decoded)) {
-    KeepSelector(slot, budget->selector ? QueryOrNothing(*budget->selector)
-                                        : api::LabelQuery{.nothing = true});
-    budgets_[slot] = std::move(*budget);
-  } else if (auto* role = std::get_if<RoleFacts>(&decoded)) {
-    roles_[slot] = std::move(*role);
-  } else if (auto* group = std::get_if<api::PodGroup>(&decoded)) {
-    KeepGroup(slot, std::move(*group));
-  } else if (auto* queue = std::get_if<api::Queue>(&decoded)) {
-    group_queues_[slot] = std::move(*queue);
-  } else if (!KeepSets(slot, decoded) && !KeepService(slot, decoded)) {
-    KeepQueued(slot, decoded);
-  }
+  std::visit([&](auto& view) { KeepView(slot, std::move(view)); }, decoded);
+}
+
+template <typename T>
+void Objects::KeepView(Slot slot, T view) {
+  if constexpr (requires { QueryOrNothing(view.selector); })
+    selectors_[slot] = QueryOrNothing(view.selector);
+  Table<T>()[slot] = std::move(view);
+}
+
+void Objects::KeepView(Slot slot, JobViews views) {
+  template_specs_.erase(slot);
+  if (views.spec.has_value()) template_specs_[slot] = std::move(*views.spec);
+  KeepView<api::Job>(slot, std::move(views.job));
+}
+
+void Objects::KeepView(Slot slot, DaemonViews views) {
+  template_specs_[slot] = std::move(views.spec);
+  KeepView<api::DaemonSet>(slot, std::move(views.set));
+}
+
+void Objects::KeepView(Slot slot, api::ConfigMap map) {
+  if (heads_[slot].name == kRootCaConfigMap) Table<api::ConfigMap>()[slot] = std::move(map);
+}
+
+void Objects::KeepView(Slot slot, api::PodDisruptionBudget budget) {
+  KeepSelector(
+      slot, budget.selector ? QueryOrNothing(*budget.selector) : api::LabelQuery{.nothing = true});
+  Table<api::PodDisruptionBudget>()[slot] = std::move(budget);
 }
 
 // The group is counted in its queue by what it says of its phase.
-void Objects::KeepGroup(Slot slot, api::PodGroup group) {
+void Objects::KeepView(Slot slot, api::PodGroup group) {
   UncountGroup(slot);
   ++CountOf(groups_in_[std::string(QueueOf(group))], group.phase);
-  groups_[slot] = std::move(group);
+  Table<api::PodGroup>()[slot] = std::move(group);
 }
 
 void Objects::UncountGroup(Slot slot) {
-  const auto known = groups_.find(slot);
-  if (known == groups_.end()) return;
+  const auto known = Table<api::PodGroup>().find(slot);
+  if (known == Table<api::PodGroup>().end()) return;
   const auto at = groups_in_.find(QueueOf(known->second));
   --CountOf(at->second, known->second.phase);
   if (at->second == api::GroupCounts{}) groups_in_.erase(at);
 }
 
-bool Objects::KeepSets(Slot slot, Decoded& decoded) {
-  if (auto* controller = std::get_if<api::ReplicationController>(&decoded)) {
-    selectors_[slot] = QueryOrNothing(controller->selector);
-    replication_controllers_[slot] = std::move(*controller);
-  } else if (auto* set = std::get_if<api::StatefulSet>(&decoded)) {
-    selectors_[slot] = QueryOrNothing(set->selector);
-    stateful_sets_[slot] = std::move(*set);
-  } else if (auto* views = std::get_if<DaemonViews>(&decoded)) {
-    selectors_[slot] = QueryOrNothing(views->set.selector);
-    daemon_sets_[slot] = std::move(views->set);
-    template_specs_[slot] = std::move(views->spec);
-  } else if (auto* revision = std::get_if<api::ControllerRevision>(&decoded)) {
-    revisions_[slot] = std::move(*revision);
-  } else if (auto* cron = std::get_if<api::CronJob>(&decoded)) {
-    cron_jobs_[slot] = std::move(*cron);
-  } else {
-    return false;
-  }
-  return true;
+void Objects::KeepView(Slot slot, ServiceFacts service) {
+  KeepSelector(slot, service.selects && !service.external ? api::QueryOf(service.selector)
+                                                          : api::LabelQuery{.nothing = true});
+  Table<ServiceFacts>()[slot] = std::move(service);
 }
 
-bool Objects::KeepService(Slot slot, Decoded& decoded) {
-  if (auto* service = std::get_if<ServiceFacts>(&decoded)) {
-    KeepSelector(slot, service->selects && !service->external ? api::QueryOf(service->selector)
-                                                              : api::LabelQuery{.nothing = true});
-    services_[slot] = std::move(*service);
-  } else if (auto* endpoints = std::get_if<EndpointsFacts>(&decoded)) {
-    endpoints_[slot] = std::move(*endpoints);
-  } else if (auto* slice = std::get_if<SliceFacts>(&decoded)) {
-    slices_[slot] = std::move(*slice);
-  } else if (auto* volume = std::get_if<VolumeFacts>(&decoded)) {
-    KeepVolume(slot, std::move(*volume));
-  } else if (auto* claim = std::get_if<ClaimFacts>(&decoded)) {
-    claims_[slot] = std::move(*claim);
-  } else if (auto* storage_class = std::get_if<StorageClassFacts>(&decoded)) {
-    storage_classes_[slot] = std::move(*storage_class);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void Objects::KeepQueued(Slot slot, Decoded& decoded) {
-  if (auto* workload = std::get_if<api::Workload>(&decoded)) {
-    workloads_[slot] = std::move(*workload);
-  } else if (auto* flavor = std::get_if<api::ResourceFlavor>(&decoded)) {
-    flavors_[slot] = std::move(*flavor);
-  } else if (auto* priority = std::get_if<api::PriorityClass>(&decoded)) {
-    priority_classes_[slot] = std::move(*priority);
-  } else if (auto* own = std::get_if<api::WorkloadPriorityClass>(&decoded)) {
-    workload_classes_[slot] = std::move(*own);
-  }
-}
-
-void Objects::KeepVolume(Slot slot, VolumeFacts volume) {
+void Objects::KeepView(Slot slot, VolumeFacts volume) {
   UnlinkVolume(slot);
   if (volume.claim.has_value()) {
     volumes_of_[MembersKey(volume.claim->namespace_name, volume.claim->name)].insert(slot);
   } else {
     free_volumes_.insert(slot);
   }
-  volumes_[slot] = std::move(volume);
+  Table<VolumeFacts>()[slot] = std::move(volume);
 }
 
 void Objects::UnlinkVolume(Slot slot) {
@@ -487,9 +445,9 @@ bool Objects::IsScaled(Slot known, const Decoded& decoded) const {
     return before == nullptr || before->replicas != next->replicas;
   }
   if (const auto* next = std::get_if<api::StatefulSet>(&decoded))
-    return stateful_sets_.at(known).replicas != next->replicas;
+    return Table<api::StatefulSet>().at(known).replicas != next->replicas;
   if (const auto* next = std::get_if<api::ReplicationController>(&decoded))
-    return replication_controllers_.at(known).replicas != next->replicas;
+    return Table<api::ReplicationController>().at(known).replicas != next->replicas;
   const auto* next = std::get_if<api::ReplicaSet>(&decoded);
   if (next == nullptr) return false;
   const api::ReplicaSet* before = replica_set(known);
@@ -500,21 +458,21 @@ bool Objects::IsRegrouped(Slot known, const Head& head, const Decoded& decoded) 
   const Head& before = heads_[known];
   if (before.owners != head.owners) return true;
   if (const auto* pod = std::get_if<PodFacts>(&decoded)) {
-    const PodFacts& was = pods_.at(known);
+    const PodFacts& was = Table<PodFacts>().at(known);
     return was.group != pod->group || was.names_group != pod->names_group ||
            was.terminal() != pod->terminal() || before.labels != head.labels ||
            was.group_annotations != pod->group_annotations;
   }
   if (const auto* set = std::get_if<api::ReplicaSet>(&decoded)) {
-    const api::ReplicaSet& was = replica_sets_.at(known);
+    const api::ReplicaSet& was = Table<api::ReplicaSet>().at(known);
     return was.replicas != set->replicas || was.meta.annotations != set->meta.annotations;
   }
   if (const auto* views = std::get_if<JobViews>(&decoded))
-    return jobs_.at(known).meta.annotations != views->job.meta.annotations;
+    return Table<api::Job>().at(known).meta.annotations != views->job.meta.annotations;
   // Of the status of a group only its writer knows something.
   const auto* group = std::get_if<api::PodGroup>(&decoded);
   if (group == nullptr) return false;
-  const api::PodGroup& was = groups_.at(known);
+  const api::PodGroup& was = Table<api::PodGroup>().at(known);
   return was.min_member != group->min_member || was.min_resources != group->min_resources ||
          was.queue != group->queue || was.priority_class != group->priority_class ||
          was.meta.annotations != group->meta.annotations || before.labels != head.labels;
@@ -522,7 +480,7 @@ bool Objects::IsRegrouped(Slot known, const Head& head, const Decoded& decoded) 
 
 bool Objects::IsRepublished(Slot known, const Head& head, const PodFacts& pod) const {
   const Head& before = heads_[known];
-  const PodFacts& was = pods_.at(known);
+  const PodFacts& was = Table<PodFacts>().at(known);
   if (was.ips.empty() && pod.ips.empty()) return false;
   return was.ips != pod.ips || was.ready != pod.ready || was.terminal() != pod.terminal() ||
          was.node != pod.node || before.deletion != head.deletion || before.labels != head.labels;
@@ -534,7 +492,8 @@ bool IsReady(const api::Node& node) {
   });
 }
 
-Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
+Result<Difference> Objects::Observe(api::KindId kind, std::string_view json,
+                                    const std::string& defined) {
   Decoded decoded;
   Result<Head> head = Decode(kind, json, decoded);
   if (!head) return std::unexpected(head.error());
@@ -542,29 +501,34 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     return Fail(ErrorCode::kInvalid, "an object without name or uid");
   }
   head->digest = HashOf(json);
+  head->defined = defined;
   Difference difference;
   const Slot known = Find(head->uid);
-  if (known != kNoSlot && heads_[known].kind != kind) {
+  if (known != kNoSlot && (heads_[known].kind != kind || heads_[known].defined != defined)) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("{} {}/{} has the uid of {} {}/{}, {}", api::KindOf(kind).name,
-                            head->namespace_name, head->name, api::KindOf(heads_[known].kind).name,
+                fmt::format("{} {}/{} has the uid of {} {}/{}, {}", KindName(kind, defined),
+                            head->namespace_name, head->name,
+                            KindName(heads_[known].kind, heads_[known].defined),
                             heads_[known].namespace_name, heads_[known].name, head->uid));
   }
   if (known != kNoSlot) {
     const client::Version& seen = heads_[known].version;
     if (head->version.OlderThan(seen) || head->version == seen) return difference;
     if (kind == api::KindId::kPod) {
-      difference.node_before = pods_[known].node;
-      difference.group_before = pods_[known].group;
+      difference.node_before = Table<PodFacts>()[known].node;
+      difference.group_before = Table<PodFacts>()[known].group;
     }
-    if (kind == api::KindId::kPodGroup) difference.queue_before = QueueOf(groups_[known]);
+    if (kind == api::KindId::kPodGroup)
+      difference.queue_before = QueueOf(Table<api::PodGroup>()[known]);
     if (const VolumeFacts* was = volume(known)) difference.claim_before = was->claim;
     difference.slot = known;
     difference.scaled = IsScaled(known, decoded);
     const auto* machine = std::get_if<api::Node>(&decoded);
-    difference.turned = machine != nullptr && IsReady(*machine) != IsReady(nodes_[known]);
-    difference.refitted = machine != nullptr && (machine->taints != nodes_[known].taints ||
-                                                 machine->meta.labels != heads_[known].labels);
+    difference.turned =
+        machine != nullptr && IsReady(*machine) != IsReady(Table<api::Node>()[known]);
+    difference.refitted =
+        machine != nullptr && (machine->taints != Table<api::Node>()[known].taints ||
+                               machine->meta.labels != heads_[known].labels);
     difference.regrouped = IsRegrouped(known, *head, decoded);
     const auto* member = std::get_if<PodFacts>(&decoded);
     difference.republished = member != nullptr && IsRepublished(known, *head, *member);
@@ -583,7 +547,7 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     }
   } else {
     // The name's former bearer is gone, though nobody has told so yet.
-    const Slot former = Find(kind, head->namespace_name, head->name);
+    const Slot former = Find(kind, head->namespace_name, NameKeyOf(*head));
     if (former != kNoSlot) {
       difference = Remove(std::string(heads_[former].uid));
       difference.removed = false;
@@ -612,7 +576,7 @@ Slot Objects::Place(Head head) {
 void Objects::Link(Slot slot) {
   const Head& head = heads_[slot];
   by_uid_[head.uid] = slot;
-  by_name_[{head.kind, head.namespace_name, head.name}] = slot;
+  by_name_[{head.kind, head.namespace_name, NameKeyOf(head)}] = slot;
   for (const api::OwnerReference& owner : head.owners) dependents_[owner.uid].insert(slot);
   if (head.kind == api::KindId::kWorkload) {
     if (const std::string_view job = JobUidOf(head); !job.empty())
@@ -623,9 +587,9 @@ void Objects::Link(Slot slot) {
   if (head.kind == api::KindId::kEndpointSlice)
     slices_of_[MembersKey(head.namespace_name, ServiceNameOf(head))].insert(slot);
   if (head.kind != api::KindId::kPod) return;
-  const std::string& node = pods_[slot].node;
+  const std::string& node = Table<PodFacts>()[slot].node;
   if (!node.empty()) pods_on_[node].insert(slot);
-  const std::string& group = pods_[slot].group;
+  const std::string& group = Table<PodFacts>()[slot].group;
   if (!group.empty()) members_[MembersKey(head.namespace_name, group)].insert(slot);
   LinkToSelecting(slot);
   if (head.controller() != nullptr) return;
@@ -638,7 +602,7 @@ void Objects::Link(Slot slot) {
 void Objects::Unlink(Slot slot) {
   const Head& head = heads_[slot];
   by_uid_.erase(head.uid);
-  by_name_.erase({head.kind, head.namespace_name, head.name});
+  by_name_.erase({head.kind, head.namespace_name, NameKeyOf(head)});
   for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
   if (head.kind == api::KindId::kWorkload) Erase(workloads_for_, std::string(JobUidOf(head)), slot);
   if (head.kind == api::KindId::kControllerRevision)
@@ -646,8 +610,8 @@ void Objects::Unlink(Slot slot) {
   if (head.kind == api::KindId::kEndpointSlice)
     Erase(slices_of_, MembersKey(head.namespace_name, ServiceNameOf(head)), slot);
   if (head.kind != api::KindId::kPod) return;
-  Erase(pods_on_, pods_[slot].node, slot);
-  Erase(members_, MembersKey(head.namespace_name, pods_[slot].group), slot);
+  Erase(pods_on_, Table<PodFacts>()[slot].node, slot);
+  Erase(members_, MembersKey(head.namespace_name, Table<PodFacts>()[slot].group), slot);
   UnlinkFromSelecting(slot);
   if (head.controller() != nullptr) return;
   Erase(orphan_pods_, head.namespace_name, slot);
@@ -657,112 +621,12 @@ void Objects::Unlink(Slot slot) {
 }
 
 void Objects::EraseViews(Slot slot) {
+  UncountGroup(slot);
+  UnlinkVolume(slot);
   selectors_.erase(slot);
-  switch (heads_[slot].kind) {
-    case api::KindId::kPod:
-      pods_.erase(slot);
-      break;
-    case api::KindId::kDeployment:
-      deployments_.erase(slot);
-      break;
-    case api::KindId::kReplicaSet:
-      replica_sets_.erase(slot);
-      break;
-    case api::KindId::kReplicationController:
-      replication_controllers_.erase(slot);
-      break;
-    case api::KindId::kStatefulSet:
-      stateful_sets_.erase(slot);
-      break;
-    case api::KindId::kDaemonSet:
-      daemon_sets_.erase(slot);
-      template_specs_.erase(slot);
-      break;
-    case api::KindId::kControllerRevision:
-      revisions_.erase(slot);
-      break;
-    case api::KindId::kCronJob:
-      cron_jobs_.erase(slot);
-      break;
-    case api::KindId::kJob:
-      jobs_.erase(slot);
-      template_specs_.erase(slot);
-      break;
-    case api::KindId::kNode:
-      nodes_.erase(slot);
-      break;
-    case api::KindId::kNamespace:
-      namespaces_.erase(slot);
-      break;
-    case api::KindId::kLease:
-      leases_.erase(slot);
-      break;
-    case api::KindId::kConfigMap:
-      config_maps_.erase(slot);
-      break;
-    case api::KindId::kPodDisruptionBudget:
-      budgets_.erase(slot);
-      selected_.erase(slot);
-      break;
-    case api::KindId::kClusterRole:
-      roles_.erase(slot);
-      break;
-    default:
-      EraseServices(slot);
-  }
-}
-
-void Objects::EraseServices(Slot slot) {
-  switch (heads_[slot].kind) {
-    case api::KindId::kPersistentVolume:
-      UnlinkVolume(slot);
-      volumes_.erase(slot);
-      break;
-    case api::KindId::kPersistentVolumeClaim:
-      claims_.erase(slot);
-      break;
-    case api::KindId::kStorageClass:
-      storage_classes_.erase(slot);
-      break;
-    case api::KindId::kService:
-      services_.erase(slot);
-      selected_.erase(slot);
-      break;
-    case api::KindId::kEndpoints:
-      endpoints_.erase(slot);
-      break;
-    case api::KindId::kEndpointSlice:
-      slices_.erase(slot);
-      break;
-    default:
-      EraseQueued(slot);
-  }
-}
-
-void Objects::EraseQueued(Slot slot) {
-  switch (heads_[slot].kind) {
-    case api::KindId::kPodGroup:
-      UncountGroup(slot);
-      groups_.erase(slot);
-      break;
-    case api::KindId::kQueue:
-      group_queues_.erase(slot);
-      break;
-    case api::KindId::kWorkload:
-      workloads_.erase(slot);
-      break;
-    case api::KindId::kResourceFlavor:
-      flavors_.erase(slot);
-      break;
-    case api::KindId::kPriorityClass:
-      priority_classes_.erase(slot);
-      break;
-    case api::KindId::kWorkloadPriorityClass:
-      workload_classes_.erase(slot);
-      break;
-    default:
-      break;
-  }
+  selected_.erase(slot);
+  template_specs_.erase(slot);
+  std::apply([&](auto&... tables) { (tables.erase(slot), ...); }, tables_);
 }
 
 Difference Objects::Remove(std::string_view uid) {
@@ -770,10 +634,11 @@ Difference Objects::Remove(std::string_view uid) {
   const Slot slot = Find(uid);
   if (slot == kNoSlot) return difference;
   if (heads_[slot].kind == api::KindId::kPod) {
-    difference.node_before = pods_[slot].node;
-    difference.group_before = pods_[slot].group;
+    difference.node_before = Table<PodFacts>()[slot].node;
+    difference.group_before = Table<PodFacts>()[slot].group;
   }
-  if (heads_[slot].kind == api::KindId::kPodGroup) difference.queue_before = QueueOf(groups_[slot]);
+  if (heads_[slot].kind == api::KindId::kPodGroup)
+    difference.queue_before = QueueOf(Table<api::PodGroup>()[slot]);
   if (const VolumeFacts* was = volume(slot)) difference.claim_before = was->claim;
   Unlink(slot);
   EraseViews(slot);
@@ -795,47 +660,75 @@ Slot Objects::Find(api::KindId kind, std::string_view namespace_name, std::strin
   return at == by_name_.end() ? kNoSlot : at->second;
 }
 
-const PodFacts* Objects::pod(Slot slot) const { return At(pods_, slot); }
-const api::Deployment* Objects::deployment(Slot slot) const { return At(deployments_, slot); }
-const api::ReplicaSet* Objects::replica_set(Slot slot) const { return At(replica_sets_, slot); }
+const PodFacts* Objects::pod(Slot slot) const { return View<PodFacts>(slot); }
+
+const DefinitionFacts* Objects::definition(Slot slot) const { return View<DefinitionFacts>(slot); }
+const DefinitionFacts* Objects::definition(std::string_view name) const {
+  return At(Table<DefinitionFacts>(), Find(api::KindId::kCustomResourceDefinition, {}, name));
+}
+
+const Head* Objects::DefinitionOf(const api::OwnerReference& reference) const {
+  for (const auto& [slot, definition] : Table<DefinitionFacts>()) {
+    if (definition.Means(reference.api_version, reference.kind)) return &heads_[slot];
+  }
+  return nullptr;
+}
+
+void Objects::NoteListed(const std::string& defined, bool listed) {
+  if (listed) {
+    listed_.insert(defined);
+  } else {
+    listed_.erase(defined);
+  }
+}
+const api::Deployment* Objects::deployment(Slot slot) const { return View<api::Deployment>(slot); }
+const api::ReplicaSet* Objects::replica_set(Slot slot) const { return View<api::ReplicaSet>(slot); }
 const api::ReplicaSet* Objects::replicas_of(Slot slot) const {
   const api::ReplicaSet* set = replica_set(slot);
-  return set != nullptr ? set : At(replication_controllers_, slot);
+  return set != nullptr ? set : View<api::ReplicationController>(slot);
 }
-const api::StatefulSet* Objects::stateful_set(Slot slot) const { return At(stateful_sets_, slot); }
-const api::DaemonSet* Objects::daemon_set(Slot slot) const { return At(daemon_sets_, slot); }
-const api::ControllerRevision* Objects::revision(Slot slot) const { return At(revisions_, slot); }
-const api::CronJob* Objects::cron_job(Slot slot) const { return At(cron_jobs_, slot); }
-const api::Job* Objects::job(Slot slot) const { return At(jobs_, slot); }
-const api::Node* Objects::node(Slot slot) const { return At(nodes_, slot); }
-const api::Namespace* Objects::namespace_of(Slot slot) const { return At(namespaces_, slot); }
-const api::Lease* Objects::lease(Slot slot) const { return At(leases_, slot); }
-const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_maps_, slot); }
-const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
-const RoleFacts* Objects::role(Slot slot) const { return At(roles_, slot); }
+const api::StatefulSet* Objects::stateful_set(Slot slot) const {
+  return View<api::StatefulSet>(slot);
+}
+const api::DaemonSet* Objects::daemon_set(Slot slot) const { return View<api::DaemonSet>(slot); }
+const api::ControllerRevision* Objects::revision(Slot slot) const {
+  return View<api::ControllerRevision>(slot);
+}
+const api::CronJob* Objects::cron_job(Slot slot) const { return View<api::CronJob>(slot); }
+const api::Job* Objects::job(Slot slot) const { return View<api::Job>(slot); }
+const api::Node* Objects::node(Slot slot) const { return View<api::Node>(slot); }
+const api::Namespace* Objects::namespace_of(Slot slot) const { return View<api::Namespace>(slot); }
+const api::Lease* Objects::lease(Slot slot) const { return View<api::Lease>(slot); }
+const api::ConfigMap* Objects::config_map(Slot slot) const { return View<api::ConfigMap>(slot); }
+const api::PodDisruptionBudget* Objects::budget(Slot slot) const {
+  return View<api::PodDisruptionBudget>(slot);
+}
+const RoleFacts* Objects::role(Slot slot) const { return View<RoleFacts>(slot); }
 
-const VolumeFacts* Objects::volume(Slot slot) const { return At(volumes_, slot); }
-const ClaimFacts* Objects::claim(Slot slot) const { return At(claims_, slot); }
+const VolumeFacts* Objects::volume(Slot slot) const { return View<VolumeFacts>(slot); }
+const ClaimFacts* Objects::claim(Slot slot) const { return View<ClaimFacts>(slot); }
 const StorageClassFacts* Objects::storage_class(Slot slot) const {
-  return At(storage_classes_, slot);
+  return View<StorageClassFacts>(slot);
 }
-const ServiceFacts* Objects::service(Slot slot) const { return At(services_, slot); }
-const EndpointsFacts* Objects::endpoints(Slot slot) const { return At(endpoints_, slot); }
-const SliceFacts* Objects::slice(Slot slot) const { return At(slices_, slot); }
-const api::PodGroup* Objects::group(Slot slot) const { return At(groups_, slot); }
-const api::Queue* Objects::group_queue(Slot slot) const { return At(group_queues_, slot); }
+const ServiceFacts* Objects::service(Slot slot) const { return View<ServiceFacts>(slot); }
+const EndpointsFacts* Objects::endpoints(Slot slot) const { return View<EndpointsFacts>(slot); }
+const SliceFacts* Objects::slice(Slot slot) const { return View<SliceFacts>(slot); }
+const api::PodGroup* Objects::group(Slot slot) const { return View<api::PodGroup>(slot); }
+const api::Queue* Objects::group_queue(Slot slot) const { return View<api::Queue>(slot); }
 api::GroupCounts Objects::GroupsIn(std::string_view queue) const {
   const auto at = groups_in_.find(queue);
   return at == groups_in_.end() ? api::GroupCounts{} : at->second;
 }
 
-const api::Workload* Objects::workload(Slot slot) const { return At(workloads_, slot); }
-const api::ResourceFlavor* Objects::flavor(Slot slot) const { return At(flavors_, slot); }
+const api::Workload* Objects::workload(Slot slot) const { return View<api::Workload>(slot); }
+const api::ResourceFlavor* Objects::flavor(Slot slot) const {
+  return View<api::ResourceFlavor>(slot);
+}
 const api::PriorityClass* Objects::priority_class(Slot slot) const {
-  return At(priority_classes_, slot);
+  return View<api::PriorityClass>(slot);
 }
 const api::WorkloadPriorityClass* Objects::workload_class(Slot slot) const {
-  return At(workload_classes_, slot);
+  return View<api::WorkloadPriorityClass>(slot);
 }
 
 const Shared<api::PodSpec>& Objects::template_spec(Slot owner) const {
@@ -856,7 +749,7 @@ const std::set<Slot>& Objects::VolumesOf(const Head& claim) const {
 
 std::optional<std::string> Objects::DefaultStorageClass() const {
   const Head* best = nullptr;
-  for (const auto& [slot, storage_class] : storage_classes_) {
+  for (const auto& [slot, storage_class] : Table<StorageClassFacts>()) {
     if (!storage_class.is_default) continue;
     const Head& head = heads_[slot];
     const bool better = best == nullptr || head.creation > best->creation ||
@@ -924,8 +817,16 @@ std::vector<Slot> Objects::All(api::KindId kind) const {
   return slots;
 }
 
+std::vector<Slot> Objects::AllDefined(std::string_view defined) const {
+  std::vector<Slot> slots = All(api::KindId::kCustomResource);
+  std::erase_if(slots, [&](Slot slot) { return heads_[slot].defined != defined; });
+  return slots;
+}
+
 // Heads, views and indexes follow from the kinds and the documents.
 void Objects::AddTo(Hasher& hasher) const {
+  hasher.Add(listed_.size());
+  for (const std::string& defined : listed_) hasher.Add(defined);
   hasher.Add(by_uid_.size());
   for (const auto& [uid, slot] : by_uid_) {
     hasher.Add(uid).Add(slot).Add(heads_[slot].kind).Add(heads_[slot].digest);

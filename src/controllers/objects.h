@@ -24,6 +24,7 @@
 #include "base/time.h"
 #include "client/known_set.h"
 #include "codec/decode.h"
+#include "controllers/definition_facts.h"
 #include "controllers/role_facts.h"
 #include "controllers/service_facts.h"
 #include "controllers/volume_facts.h"
@@ -42,6 +43,7 @@ inline constexpr Slot kNoSlot = ~Slot{0};
 
 struct Head {
   api::KindId kind = api::KindId::kPod;
+  std::string defined;  // Of kCustomResource: the name of its CustomResourceDefinition.
   std::string namespace_name;
   std::string name;
   std::string uid;
@@ -146,9 +148,11 @@ struct Difference {
 // A copyable value. Cost of a change: O(log objects) and the object's own size.
 class Objects {
  public:
-  // Takes an object's JSON as the truth unless a newer version of it is known. Errors: it can't be
-  // read; nothing changed then.
-  Result<Difference> Observe(api::KindId kind, std::string_view json);
+  // Takes an object's JSON as the truth unless a newer version of it is known. Of an object of a
+  // kind that a user defined, kCustomResource, nothing but the metadata is read. Errors: it can't
+  // be read; nothing changed then.
+  Result<Difference> Observe(api::KindId kind, std::string_view json,
+                             const std::string& defined = {});
   // The object with this uid is gone. Nothing changed if it isn't known.
   Difference Remove(std::string_view uid);
 
@@ -158,6 +162,17 @@ class Objects {
   // REQUIRES: the slot holds an object.
   [[nodiscard]] const Head& head(Slot slot) const { return heads_[slot]; }
   [[nodiscard]] const PodFacts* pod(Slot slot) const;
+  [[nodiscard]] const DefinitionFacts* definition(Slot slot) const;
+  [[nodiscard]] const DefinitionFacts* definition(std::string_view name) const;
+  [[nodiscard]] const std::map<Slot, DefinitionFacts>& definitions() const {
+    return Table<DefinitionFacts>();
+  }
+  // The CustomResourceDefinition that a reference's kind is of; nullptr: none that is served.
+  // O(definitions).
+  [[nodiscard]] const Head* DefinitionOf(const api::OwnerReference& reference) const;
+  // Whether every object of a definition is known, as it was noted.
+  [[nodiscard]] bool listed(std::string_view defined) const { return listed_.contains(defined); }
+  void NoteListed(const std::string& defined, bool listed);
   [[nodiscard]] const VolumeFacts* volume(Slot slot) const;
   [[nodiscard]] const ClaimFacts* claim(Slot slot) const;
   [[nodiscard]] const StorageClassFacts* storage_class(Slot slot) const;
@@ -189,8 +204,8 @@ class Objects {
   // What the pods of a DaemonSet ask for, or of a Job that has a queue name, or had one: is
   // suspended; of others nothing.
   [[nodiscard]] const Shared<api::PodSpec>& template_spec(Slot owner) const;
-  [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
-  [[nodiscard]] bool has_services() const { return !services_.empty(); }
+  [[nodiscard]] bool has_budgets() const { return !Table<api::PodDisruptionBudget>().empty(); }
+  [[nodiscard]] bool has_services() const { return !Table<ServiceFacts>().empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
   // Objects that name this uid as an owner, known or not; those of other namespaces too.
@@ -208,6 +223,8 @@ class Objects {
                                                 std::string_view group) const;
   // The PodGroups that are in Volcano's queue of that name, the object being there or not.
   [[nodiscard]] api::GroupCounts GroupsIn(std::string_view queue) const;
+  // The objects of a definition. O(objects of all definitions).
+  [[nodiscard]] std::vector<Slot> AllDefined(std::string_view defined) const;
   // Objects of a kind in a namespace, in order of names; those of all namespaces: All().
   [[nodiscard]] std::vector<Slot> In(api::KindId kind, std::string_view namespace_name) const;
   [[nodiscard]] std::vector<Slot> All(api::KindId kind) const;
@@ -230,6 +247,11 @@ class Objects {
   // nullptr for other objects.
   [[nodiscard]] const api::LabelQuery* selector(Slot slot) const;
   [[nodiscard]] size_t size() const { return by_uid_.size(); }
+  // Each object's head, in order of uids.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& [uid, slot] : by_uid_) visit(heads_[slot]);
+  }
 
   void AddTo(Hasher& hasher) const;
 
@@ -240,14 +262,9 @@ class Objects {
   void Link(Slot slot);
   void Unlink(Slot slot);
   void EraseViews(Slot slot);
-  // Of Services and volumes; of groups, and of what Kueue's queues are about.
-  void EraseServices(Slot slot);
-  void EraseQueued(Slot slot);
-  void KeepGroup(Slot slot, api::PodGroup group);
   void UncountGroup(Slot slot);
   void LinkToSelecting(Slot pod);
   void UnlinkFromSelecting(Slot pod);
-  void KeepVolume(Slot slot, VolumeFacts volume);
   void UnlinkVolume(Slot slot);
   // Of a PodDisruptionBudget or a Service: finds its pods when it selects others than before.
   void KeepSelector(Slot slot, api::LabelQuery query);
@@ -268,37 +285,35 @@ class Objects {
   std::map<Slot, std::set<Slot>> selected_;                       // Pods, by budget or Service.
   std::map<std::string, std::set<Slot>, std::less<>> slices_of_;  // By namespace/service.
 
-  std::map<Slot, PodFacts> pods_;
-  std::map<Slot, VolumeFacts> volumes_;
-  std::map<Slot, ClaimFacts> claims_;
-  std::map<Slot, StorageClassFacts> storage_classes_;
+  std::set<std::string, std::less<>> listed_;
   std::set<Slot> free_volumes_;
   std::map<std::string, std::set<Slot>, std::less<>> volumes_of_;  // By the claim's namespace/name.
-  std::map<Slot, api::Deployment> deployments_;
-  std::map<Slot, api::ReplicaSet> replica_sets_;
-  std::map<Slot, api::ReplicationController> replication_controllers_;
-  std::map<Slot, api::StatefulSet> stateful_sets_;
-  std::map<Slot, api::DaemonSet> daemon_sets_;
-  std::map<Slot, api::ControllerRevision> revisions_;
-  std::map<Slot, api::CronJob> cron_jobs_;
-  std::map<Slot, api::Job> jobs_;
-  std::map<Slot, api::Node> nodes_;
-  std::map<Slot, api::Namespace> namespaces_;
-  std::map<Slot, api::Lease> leases_;
-  std::map<Slot, api::ConfigMap> config_maps_;
-  std::map<Slot, api::PodDisruptionBudget> budgets_;
-  std::map<Slot, RoleFacts> roles_;
-  std::map<Slot, ServiceFacts> services_;
-  std::map<Slot, EndpointsFacts> endpoints_;
-  std::map<Slot, SliceFacts> slices_;
-  std::map<Slot, api::PodGroup> groups_;
-  std::map<Slot, api::Queue> group_queues_;
   std::map<std::string, api::GroupCounts, std::less<>> groups_in_;  // By queue.
   std::map<Slot, Shared<api::PodSpec>> template_specs_;             // As template_spec().
-  std::map<Slot, api::Workload> workloads_;
-  std::map<Slot, api::ResourceFlavor> flavors_;
-  std::map<Slot, api::PriorityClass> priority_classes_;
-  std::map<Slot, api::WorkloadPriorityClass> workload_classes_;
+  // What is kept of objects beside their heads, a table for each type.
+  template <typename... T>
+  using Tables = std::tuple<std::map<Slot, T>...>;
+  Tables<PodFacts, api::Deployment, api::ReplicaSet, api::ReplicationController, api::StatefulSet,
+         api::DaemonSet, api::ControllerRevision, api::CronJob, api::Job, api::Node, api::Namespace,
+         api::Lease, api::ConfigMap, api::PodDisruptionBudget, RoleFacts, ServiceFacts,
+         EndpointsFacts, SliceFacts, VolumeFacts, ClaimFacts, StorageClassFacts, api::PodGroup,
+         api::Queue, api::Workload, api::ResourceFlavor, api::PriorityClass,
+         api::WorkloadPriorityClass, DefinitionFacts>
+      tables_;
+  template <typename T>
+  [[nodiscard]] std::map<Slot, T>& Table() {
+    return std::get<std::map<Slot, T>>(tables_);
+  }
+  template <typename T>
+  [[nodiscard]] const std::map<Slot, T>& Table() const {
+    return std::get<std::map<Slot, T>>(tables_);
+  }
+  template <typename T>
+  [[nodiscard]] const T* View(Slot slot) const {
+    const auto at = Table<T>().find(slot);
+    return at == Table<T>().end() ? nullptr : &at->second;
+  }
+
   // A Job and, for template_spec(), its pods' spec.
   struct JobViews {
     api::Job job;
@@ -316,14 +331,19 @@ class Objects {
                    api::PriorityClass, api::WorkloadPriorityClass, api::ReplicationController,
                    api::StatefulSet, DaemonViews, api::ControllerRevision, api::CronJob,
                    VolumeFacts, RoleFacts, ClaimFacts, StorageClassFacts, ServiceFacts,
-                   EndpointsFacts, SliceFacts>;
+                   EndpointsFacts, SliceFacts, DefinitionFacts>;
   void Keep(Slot slot, Decoded& decoded);
-  // What is kept for Services and volumes.
-  bool KeepService(Slot slot, Decoded& decoded);
-  // What is kept for Jobs with a queue name.
-  void KeepQueued(Slot slot, Decoded& decoded);
-  // What is kept for StatefulSets and other keepers of pods.
-  bool KeepSets(Slot slot, Decoded& decoded);
+  // Into its table, with the selector of what keeps pods by one; of some types more is due.
+  template <typename T>
+  void KeepView(Slot slot, T view);
+  void KeepView(Slot, std::monostate) {}
+  void KeepView(Slot slot, JobViews views);
+  void KeepView(Slot slot, DaemonViews views);
+  void KeepView(Slot slot, api::ConfigMap map);
+  void KeepView(Slot slot, api::PodDisruptionBudget budget);
+  void KeepView(Slot slot, api::PodGroup group);
+  void KeepView(Slot slot, ServiceFacts service);
+  void KeepView(Slot slot, VolumeFacts volume);
   [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
   [[nodiscard]] bool IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const;
   [[nodiscard]] bool IsRepublished(Slot known, const Head& head, const PodFacts& pod) const;

@@ -291,14 +291,15 @@ Plan Controllers::PlanForDaemonSet(Slot slot, const Row& row, Instant now) {
 Plan Controllers::PlanForCronJob(Slot slot, const Row& row, Instant now) {
   const Head& head = objects_.head(slot);
   const api::CronJob& cron = *objects_.cron_job(slot);
-  CronJobFacts facts{.cron = cron, .head = head, .jobs = {}, .trouble = row.trouble};
+  CronJobFacts facts{
+      .cron = cron, .head = head, .zones = options_.zones, .jobs = {}, .trouble = row.trouble};
   for (const Slot job : objects_.DependentsOf(head.uid)) {
     if (objects_.job(job) != nullptr && Controls(head, objects_.head(job)))
       facts.jobs.push_back({.head = &objects_.head(job), .job = objects_.job(job)});
   }
   std::ranges::sort(facts.jobs, {},
                     [](const JobRef& job) -> const std::string& { return job.head->name; });
-  const std::string next = JobNameOf(cron, now);
+  const std::string next = JobNameOf(cron, options_.zones, now);
   facts.name_taken =
       !next.empty() && objects_.Find(api::KindId::kJob, head.namespace_name, next) != kNoSlot;
   return PlanCronJob(facts, now);

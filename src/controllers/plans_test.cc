@@ -493,6 +493,74 @@ TEST(Collector, AnOwnerOfAnotherNamespaceIsNone) {
   EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
 }
 
+// A definition of apps.x.io, established, with these versions; the last is the one that is stored.
+void Define(Objects& objects, const std::string& scope, std::vector<std::string> versions) {
+  std::string list;
+  for (const std::string& version : versions) {
+    list += fmt::format(R"({}{{"name":"{}","served":true,"storage":{}}})", list.empty() ? "" : ",",
+                        version, version == versions.back());
+  }
+  See(objects, api::KindId::kCustomResourceDefinition, "apps.x.io", "",
+      fmt::format(R"(,"spec":{{"group":"x.io","scope":"{}","names":{{"plural":"apps","kind":"App"}},
+      "versions":[{}]}},"status":{{"acceptedNames":{{"plural":"apps","kind":"App"}},
+      "conditions":[{{"type":"Established","status":"True"}}]}})",
+                  scope, list));
+}
+
+TEST(Collector, AnOwnerOfAUsersKindIsReadOnceAllOfItsKindAreSeen) {
+  Objects objects;
+  const Slot slot = See(objects, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[
+      {"apiVersion":"x.io/v1","kind":"App","name":"o","uid":"u"}])");
+  const Slot odd = See(objects, api::KindId::kConfigMap, "odd", R"(,"ownerReferences":[
+      {"apiVersion":"x.io/v7","kind":"App","name":"o","uid":"u"}])");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "");
+  Define(objects, "Namespaced", {"v1", "v2"});
+  EXPECT_EQ(objects.definition("apps.x.io")->version, "v2");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "");
+  objects.NoteListed("apps.x.io", true);
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read apps.x.io d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, odd, {})), "");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "u")})),
+            "delete ConfigMap d/c uid-c@1 Background\n");
+  ASSERT_TRUE(objects.Observe(
+      api::KindId::kCustomResource,
+      R"({"metadata":{"name":"o","namespace":"d","uid":"u","resourceVersion":"2"}})", "apps.x.io"));
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "");
+}
+
+TEST(Collector, ObjectsOfUsersKindsAreToldApart) {
+  Objects objects;
+  const auto see = [&](const std::string& uid, const std::string& defined) {
+    return objects.Observe(
+        api::KindId::kCustomResource,
+        fmt::format(R"({{"metadata":{{"name":"o","namespace":"d","uid":"{}","resourceVersion":"2",
+        "deletionTimestamp":"2001-09-09T01:46:40Z","finalizers":["foregroundDeletion"]}}}})",
+                    uid),
+        defined);
+  };
+  ASSERT_TRUE(see("u", "apps.x.io"));
+  ASSERT_TRUE(see("v", "apps.y.io"));
+  EXPECT_NE(objects.Find("u"), kNoSlot);
+  EXPECT_EQ(objects.AllDefined("apps.y.io"), std::vector<Slot>{objects.Find("v")});
+  EXPECT_FALSE(see("v", "apps.x.io").has_value());
+  EXPECT_EQ(Lines(PlanCollection(objects, objects.Find("v"), {})),
+            "patch apps.y.io d/o v@2 metadata{\"finalizers\":null}\n");
+}
+
+// An owner that lives in a namespace can't be found for an object that lives in none; nothing is
+// done about the other owners either.
+TEST(Collector, WhatCannotBeFoundKeepsAnObjectAsItIs) {
+  Objects objects;
+  const Slot slot = See(objects, api::KindId::kClusterRole, "c", R"(,"ownerReferences":[
+      {"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"},
+      {"apiVersion":"v1","kind":"Node","name":"n","uid":"gone"}])");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("", "gone")})), "");
+  const Slot both = See(objects, api::KindId::kConfigMap, "both", R"(,"ownerReferences":[
+      {"apiVersion":"nobody.io/v1","kind":"Nothing","name":"o","uid":"u"},
+      {"apiVersion":"v1","kind":"Secret","name":"n","uid":"gone"}])");
+  EXPECT_EQ(Lines(PlanCollection(objects, both, {AbsenceKey("d", "gone")})), "");
+}
+
 TEST(Collector, OneSolidOwnerKeepsAnObject) {
   Objects objects;
   See(objects, api::KindId::kSecret, "o", "");

@@ -104,7 +104,8 @@ api::StringMap Joined(const api::StringMap& base, const api::StringMap& extra) {
 }  // namespace
 
 void AddTo(Hasher& hasher, const Write& write) {
-  hasher.Add(write.verb).Add(write.kind).Add(write.namespace_name).Add(write.name);
+  hasher.Add(write.verb).Add(write.kind).Add(write.defined).Add(write.namespace_name);
+  hasher.Add(write.name);
   hasher.Add(write.generate).Add(write.uid).Add(write.resource_version).Add(write.body);
   hasher.Add(write.metadata).Add(write.strategic).Add(write.propagation);
   hasher.Add(write.grace_seconds.has_value()).Add(write.grace_seconds.value_or(0));
@@ -123,6 +124,7 @@ Write CreateOf(api::KindId kind, std::string_view namespace_name, std::string na
 Write PatchOf(const Head& head, bool fenced) {
   return {.verb = Verb::kPatch,
           .kind = head.kind,
+          .defined = head.defined,
           .namespace_name = head.namespace_name,
           .name = head.name,
           .uid = head.uid,
@@ -148,6 +150,7 @@ Write StatusOf(const Head& head, std::string status) {
 Write DeleteOf(const Head& head, std::string_view propagation) {
   return {.verb = Verb::kDelete,
           .kind = head.kind,
+          .defined = head.defined,
           .namespace_name = head.namespace_name,
           .name = head.name,
           .uid = head.uid,
@@ -176,8 +179,8 @@ client::Resource ResourceOf(api::KindId kind) {
           .plural = std::string(row.plural)};
 }
 
-client::Request RequestOf(const Write& write, std::string_view name) {
-  const client::Resource resource = ResourceOf(write.kind);
+client::Request RequestOf(const Write& write, std::string_view name,
+                          const client::Resource& resource) {
   client::ObjectPath path{.namespace_name = write.namespace_name, .name = name};
   switch (write.verb) {
     case Verb::kCreate:
@@ -220,7 +223,9 @@ client::Request RequestOf(const Write& write, std::string_view name) {
 }
 
 std::string ToString(const Write& write) {
-  std::string text = fmt::format("{} {} ", NameOf(write.verb), api::KindOf(write.kind).name);
+  const std::string_view kind =
+      write.defined.empty() ? api::KindOf(write.kind).name : std::string_view(write.defined);
+  std::string text = fmt::format("{} {} ", NameOf(write.verb), kind);
   if (!write.namespace_name.empty()) text += write.namespace_name + "/";
   text += write.name;
   if (write.generate) text += "*****";

@@ -40,6 +40,7 @@ struct Told {
 struct Write {
   Verb verb = Verb::kRead;
   api::KindId kind = api::KindId::kPod;
+  std::string defined = {};  // As Head's.
   std::string namespace_name;
   // Of a creation: the whole name, or its beginning when `generate`: five letters are added.
   std::string name;
@@ -81,8 +82,10 @@ struct Plan {
 [[nodiscard]] Write ConditionsPatch(const Head& head, const std::vector<api::Condition>& conditions,
                                     std::string_view more = {});
 
-// The request that carries a write out. `name` is the object's name, made up by now.
-[[nodiscard]] client::Request RequestOf(const Write& write, std::string_view name);
+// The request that carries a write out. `name` is the object's name, made up by now; the resource
+// is that of the write's kind.
+[[nodiscard]] client::Request RequestOf(const Write& write, std::string_view name,
+                                        const client::Resource& resource);
 [[nodiscard]] client::Resource ResourceOf(api::KindId kind);
 
 // One line: "patch ReplicaSet default/web-1 uid-7@12 {...}".

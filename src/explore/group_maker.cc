@@ -44,7 +44,8 @@ std::string_view OwnerOf(std::string_view group) {
 }
 
 env::HttpRequest HttpOf(const controllers::Write& write, std::string_view name) {
-  const client::Request request = controllers::RequestOf(write, name);
+  const client::Request request =
+      controllers::RequestOf(write, name, controllers::ResourceOf(write.kind));
   return Request(request.method, request.target, std::string(request.body.view()),
                  request.content_type);
 }

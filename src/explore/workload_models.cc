@@ -173,7 +173,8 @@ class JobView {
 };
 
 env::HttpRequest RequestOf(const controllers::Write& write) {
-  const client::Request request = controllers::RequestOf(write, write.name);
+  const client::Request request =
+      controllers::RequestOf(write, write.name, controllers::ResourceOf(write.kind));
   return Request(request.method, request.target, std::string(request.body.view()),
                  request.content_type);
 }

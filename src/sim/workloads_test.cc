@@ -522,5 +522,162 @@ TEST_F(WorkloadsTest, RestartedProcessesGoOn) {
   EXPECT_EQ(cluster_.nodes().counts().running, 6);
 }
 
+// ---- Kinds that users define ------------------------------------------------------------------
+
+class OwnersTest : public WorkloadsTest {
+ protected:
+  OwnersTest() { Define("v1", "v1"); }
+
+  // Serves some of "v1" and "v2" and stores one.
+  void Define(std::string_view served, std::string_view stored, std::string_view version = "") {
+    std::string versions;
+    for (const std::string_view name : {"v1", "v2"}) {
+      versions += fmt::format(
+          R"({}{{"name":"{}","served":{},"storage":{},"schema":{{"openAPIV3Schema":{{"type":"object"}}}}}})",
+          versions.empty() ? "" : ",", name, served.find(name) != std::string_view::npos,
+          name == stored);
+    }
+    const std::string body = fmt::format(
+        R"({{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+        "metadata":{{"name":"apps.x.io"{}}},"spec":{{"group":"x.io","scope":"Namespaced",
+        "names":{{"plural":"apps","singular":"app","kind":"App"}},"versions":[{}]}}}})",
+        version, versions);
+    if (version.empty()) {
+      cluster_.Create(kDefinitions, body);
+    } else {
+      cluster_.Patch(kDefinition, body);
+    }
+    cluster_.Pass(1);
+  }
+  std::string Owners(const std::string& name, const std::string& version = "v1") {
+    return fmt::format(
+        R"("ownerReferences":[{{"apiVersion":"x.io/{}","kind":"App","name":"{}","uid":"{}",
+        "blockOwnerDeletion":true}}])",
+        version, name, cluster_.Text(kApps + "/" + name, "/metadata/uid"));
+  }
+  void MakeApp(const std::string& name, const std::string& more = "") {
+    cluster_.Create(
+        kApps,
+        fmt::format(R"({{"apiVersion":"x.io/v1","kind":"App","metadata":{{"name":"{}"{}}}}})", name,
+                    more.empty() ? "" : "," + more));
+  }
+  void MakeMap(const std::string& name, const std::string& more) {
+    cluster_.Create(
+        kMaps,
+        fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}",{}}}}})",
+                    name, more));
+  }
+  bool Is(const std::string& path) { return !cluster_.Get(path).is_null(); }
+
+  const std::string kDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+  const std::string kDefinition = kDefinitions + "/apps.x.io";
+  const std::string kApps = "/apis/x.io/v1/namespaces/default/apps";
+  const std::string kMaps = "/api/v1/namespaces/default/configmaps";
+};
+
+TEST_F(OwnersTest, WhatAUsersObjectOwnsGoesWithIt) {
+  MakeApp("a");
+  MakeMap("m", Owners("a"));
+  MakeApp("b", Owners("a"));
+  MakeMap("n", Owners("b"));
+  cluster_.Pass(5);
+  EXPECT_TRUE(Is(kMaps + "/m") && Is(kMaps + "/n") && Is(kApps + "/b"));
+  cluster_.Do(Method::kDelete, kApps + "/a");
+  cluster_.Pass(5);
+  EXPECT_FALSE(Is(kMaps + "/m") || Is(kMaps + "/n") || Is(kApps + "/b"));
+}
+
+TEST_F(OwnersTest, ForegroundAndOrphanAreOfUsersObjectsToo) {
+  MakeApp("a");
+  MakeMap("m", Owners("a") + R"(,"finalizers":["x.io/hold"])");
+  MakeApp("b", Owners("a"));
+  cluster_.Do(Method::kDelete, kApps + "/a", R"({"propagationPolicy":"Foreground"})");
+  cluster_.Pass(5);
+  EXPECT_TRUE(Is(kApps + "/a") && Is(kMaps + "/m"));
+  EXPECT_FALSE(Is(kApps + "/b"));
+  cluster_.Patch(kMaps + "/m", R"({"metadata":{"finalizers":null}})");
+  cluster_.Pass(5);
+  EXPECT_FALSE(Is(kApps + "/a") || Is(kMaps + "/m"));
+
+  MakeApp("a");
+  MakeMap("m", Owners("a"));
+  cluster_.Do(Method::kDelete, kApps + "/a", R"({"propagationPolicy":"Orphan"})");
+  cluster_.Pass(5);
+  EXPECT_FALSE(Is(kApps + "/a"));
+  EXPECT_EQ(cluster_.Text(kMaps + "/m", "/metadata/ownerReferences"), "none");
+}
+
+TEST_F(OwnersTest, WithADefinitionGoWhatItsObjectsOwn) {
+  MakeApp("a");
+  MakeMap("m", Owners("a"));
+  cluster_.Pass(2);
+  cluster_.Do(Method::kDelete, kDefinition);
+  cluster_.Pass(5);
+  EXPECT_FALSE(Is(kDefinition) || Is(kMaps + "/m"));
+  // It comes back empty, and is followed again.
+  Define("v1", "v1");
+  MakeApp("a");
+  MakeMap("m", Owners("a"));
+  cluster_.Do(Method::kDelete, kApps + "/a");
+  cluster_.Pass(5);
+  EXPECT_FALSE(Is(kMaps + "/m"));
+}
+
+// A version that is served no more says nothing of the objects; another is read by.
+TEST_F(OwnersTest, AVersionThatGoesTakesNothingAlong) {
+  MakeApp("a");
+  MakeMap("m", Owners("a"));
+  cluster_.Pass(2);
+  const auto change = [&](std::string_view served, std::string_view stored) {
+    Define(served, stored,
+           fmt::format(R"(,"resourceVersion":"{}")",
+                       cluster_.Text(kDefinition, "/metadata/resourceVersion")));
+    cluster_.Pass(40);
+    EXPECT_TRUE(Is(kMaps + "/m"));
+  };
+  change("v1 v2", "v1");
+  change("v2", "v1");
+  change("", "v1");
+  change("v1 v2", "v2");
+  cluster_.Do(Method::kDelete, kApps + "/a");
+  cluster_.Pass(5);
+  EXPECT_FALSE(Is(kMaps + "/m"));
+}
+
+TEST_F(OwnersTest, ANamespaceThatEndsTakesUsersObjectsAlong) {
+  cluster_.Create("/api/v1/namespaces",
+                  R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}})");
+  const std::string space = "/api/v1/namespaces/n";
+  const std::string inside = "/apis/x.io/v1/namespaces/n/apps";
+  for (const std::string name : {"free", "held"}) {
+    cluster_.Create(inside,
+                    fmt::format(R"({{"apiVersion":"x.io/v1","kind":"App","metadata":{{"name":"{}",
+                    "finalizers":[{}]}}}})",
+                                name, name == "held" ? R"("x.io/hold")" : ""));
+  }
+  MakeApp("elsewhere");
+  cluster_.Do(Method::kDelete, space);
+  cluster_.Pass(20);
+  EXPECT_FALSE(Is(inside + "/free"));
+  EXPECT_TRUE(Is(inside + "/held") && Is(space) && Is(kApps + "/elsewhere"));
+  EXPECT_NE(cluster_.Text(space, "/status/conditions").find("apps.x.io has 1 resource instances"),
+            std::string::npos)
+      << cluster_.Text(space, "/status/conditions");
+  cluster_.Patch(inside + "/held", R"({"metadata":{"finalizers":null}})");
+  cluster_.Pass(20);
+  EXPECT_FALSE(Is(space));
+}
+
+// What was deleted while nobody looked is read for.
+TEST_F(OwnersTest, ARestartedControllerCollectsWhatIsLeft) {
+  MakeApp("a");
+  MakeMap("m", Owners("a"));
+  cluster_.Pass(2);
+  cluster_.Restart(cluster_.controllers(), controllers::Controllers({.root_ca = "PEM"}));
+  cluster_.Do(Method::kDelete, kApps + "/a");
+  cluster_.Pass(40);
+  EXPECT_FALSE(Is(kMaps + "/m"));
+}
+
 }  // namespace
 }  // namespace berth::sim

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -81,6 +83,9 @@ controllers::Options ControllersOptions(uint64_t seed, const PlantedBugs& bugs) 
   controllers::Options options;
   options.client.seed = seed;
   options.planted_forget_created = bugs.created_pod_forgotten;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kZones = {
+      {{"Europe/Berlin", "CET-1CEST,M3.5.0,M10.5.0/3"}}};
+  options.zones = api::TimeZones::OfRules(kZones);
   return options;
 }
 

@@ -124,3 +124,33 @@ def mirrored_endpoints(test):
     test.equal(found["endpoints"][0]["addresses"], ["192.0.2.7"], "addresses")
     test.merge(test.path("endpoints", "far"), {"subsets": None})
     test.wait("it goes with them", lambda: not slices(test, "far"))
+
+
+# The genuine server of the rig keeps none: it listens on loopback, which it tells nobody.
+@case("the service kubernetes says where the API server is, and is made again", on=("embedded",), alone=True, each_kubectl=True)
+def own_service(test):
+    paths = [
+        "/api/v1/namespaces/default/services/kubernetes",
+        "/api/v1/namespaces/default/endpoints/kubernetes",
+        f"/apis/{DISCOVERY}/namespaces/default/endpointslices/kubernetes",
+    ]
+
+    def said():
+        service, endpoints, found = (test.get(path) for path in paths)
+        port = service["spec"]["ports"][0]["targetPort"]
+        wanted = {"name": "https", "port": port, "protocol": "TCP"}
+        test.equal(endpoints["subsets"], [{"addresses": [{"ip": "127.0.0.1"}], "ports": [wanted]}], "subsets")
+        test.equal(found["endpoints"], [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}], "endpoints")
+        test.equal((found["addressType"], found["ports"]), ("IPv4", [wanted]), "slice")
+        return port
+
+    port = said()
+    test.match(rf"kubernetes +127\.0\.0\.1:{port} ", test.kubectl("get", "endpoints", "kubernetes", namespace="default").stdout)
+    test.match(rf"kubernetes +IPv4 +{port} +127\.0\.0\.1 ", test.kubectl("get", "endpointslices", "kubernetes", namespace="default").stdout)
+    for path in paths:
+        uid = test.get(path)["metadata"]["uid"]
+        test.http("DELETE", path, status=200)
+        test.wait(f"{path} is there again", lambda p=path, u=uid: test.exists(p) and test.get(p)["metadata"]["uid"] != u)
+    test.merge(paths[2], {"endpoints": []})
+    test.wait("it is put right", lambda: test.get(paths[2])["endpoints"])
+    said()

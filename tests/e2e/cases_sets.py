@@ -1,5 +1,7 @@
 """What keeps pods by other rules than a ReplicaSet's, and the policies of Jobs."""
 
+import datetime
+
 import objects
 from cases_workloads import images, job_path
 from harness import RUN, case
@@ -236,3 +238,22 @@ def job_policies(test):
     make("enough", successPolicy={"rules": [{"succeededCount": 1}]}, **(rows | {"parallelism": 1}))
     test.equal(reason("enough", "Complete"), "SuccessPolicy", "reason")
     test.equal(status("enough")["completedIndexes"], "0", "completed indexes")
+
+
+@case("a cronjob's schedule is of its time zone", needs=RUN, each_kubectl=True, seconds=2)
+def cron_zone(test):
+    spec = {"schedule": "30 2 * * *", "timeZone": "Asia/Atlantis", "jobTemplate": {"spec": objects.job("tick", run_for="50ms")["spec"]}}
+    made = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "tick"}, "spec": spec}
+    text = test.refused("create", "-f", "-", stdin=made)
+    test.match(r'spec.timeZone: Invalid value: "Asia/Atlantis": unknown time zone Asia/Atlantis', text)
+    spec["timeZone"] = "Asia/Kolkata"
+    test.kubectl("create", "-f", "-", stdin=made)
+    test.match(r"\ntick +30 2 \* \* \* +Asia/Kolkata +False ", test.kubectl("get", "cronjobs").stdout)
+    # As if it had made none for two days: of the starts that it missed the last is made up for.
+    past = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    test.merge(test.path("cronjobs", "tick", "batch/v1") + "/status", {"status": {"lastScheduleTime": past}})
+    job = test.wait("there is its job", lambda: (test.get(test.path("jobs", group="batch/v1"))["items"] or [None])[0])
+    at = job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"]
+    test.match(r"T02:30:00\+05:30$", at, "time of the job")
+    minutes = int(datetime.datetime.fromisoformat(at).timestamp()) // 60
+    test.equal(job["metadata"]["name"], f"tick-{minutes}", "name of the job")
