@@ -206,9 +206,11 @@ Written Put(WriteContext& context, const store::ObjectRef& target, Json object) 
 }
 
 // A namespace empties itself first: it stays until the finalizers of its spec are gone too.
-Written DeleteNamespace(WriteContext& context, const store::ObjectRef& target, Json object) {
+Written DeleteNamespace(WriteContext& context, const store::ObjectRef& target,
+                        const DeleteOptions& options, Json object) {
   if (!IsMarked(object)) {
     api::SetPath(object, "metadata.deletionTimestamp", Text(api::PrintTimestamp(context.now)));
+    SetPropagationFinalizers(KindId::kNamespace, options.propagation, object);
   }
   api::SetPath(object, "status.phase", "Terminating");
   const bool held = !api::ArrayAt(object, "spec.finalizers").empty() ||
@@ -350,7 +352,7 @@ Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& tar
   Json object = Load(*target, context.memory);
   switch (context.request.kind->id) {
     case KindId::kNamespace:
-      return DeleteNamespace(context, target, std::move(object));
+      return DeleteNamespace(context, target, options, std::move(object));
     case KindId::kPod:
       return DeletePod(context, target, options, std::move(object));
     default:

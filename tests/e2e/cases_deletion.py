@@ -239,6 +239,16 @@ def namespace(test):
     test.true("held" not in names, f"the old one's objects are there: {names}")
 
 
+@case("a namespace goes however its dependents are to go", needs=("controllers",))
+def namespace_policies(test):
+    for policy in ("foreground", "orphan", "background"):
+        name = test.namespace + "-" + policy
+        test.make_namespace(name)
+        test.kubectl("create", "-f", "-", stdin=objects.config_map("a"), namespace=name)
+        test.kubectl("delete", "namespace", name, f"--cascade={policy}", "--wait=false")
+        test.wait("it is gone", lambda name=name: not test.exists(f"/api/v1/namespaces/{name}"))
+
+
 @case("evicting a pod deletes it; one of another name is not found", needs=RUN)
 def eviction(test):
     test.kubectl("create", "-f", "-", stdin=objects.pod("p"))
