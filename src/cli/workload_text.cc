@@ -232,6 +232,13 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   }
   if (object.contains("evictedFor"))
     text += fmt::format("  it is evicted for workload {}\n", Text(object, "evictedFor"));
+  if (object.contains("sparedUntil")) {
+    text += fmt::format(
+        "  its eviction was refused by the server: others are evicted instead where that helps, "
+        "and "
+        "it is tried again at {}\n",
+        Text(object, "sparedUntil"));
+  }
   if (stage == "quotaReserved" && !object.contains("notAdmitted"))
     text += "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n";
   return text;

@@ -37,6 +37,7 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
   const Result<std::string> text = WhyWorkloadText(
       200, R"({"workload":"team/a","stage":"quotaReserved","active":false,"localQueue":"lq",
       "clusterQueue":"cq","priority":0,"since":"2026-01-01T00:00:00Z","evictedFor":"team/b",
+      "sparedUntil":"2026-01-01T00:00:10Z",
       "holds":[{"podSet":"main","flavor":"spot","count":3,"amounts":{"cpu":"3","memory":"6Gi"}}]})");
   ASSERT_TRUE(text.has_value());
   EXPECT_EQ(*text,
@@ -45,6 +46,8 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  its spec.active is false: it wants no quota\n"
             "  3 pods of main have 3 cpu, 6Gi memory of flavor spot\n"
             "  it is evicted for workload team/b\n"
+            "  its eviction was refused by the server: others are evicted instead where that "
+            "helps, and it is tried again at 2026-01-01T00:00:10Z\n"
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 

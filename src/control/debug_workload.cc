@@ -339,6 +339,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   AddNotes(scheduler, row, object);
   if (row.claimant.valid())
     object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);
+  if (row.spared_until != Instant{}) object["sparedUntil"] = client::SecondsTime(row.spared_until);
   return object;
 }
 

@@ -19,7 +19,7 @@ class Scheduler;
 //    "leaving":[{"workload","priority","told"}],
 //    "holds":[{"podSet","flavor","flavorMissing","count","amounts":{RESOURCE:AMOUNT}}],
 //    "places","placesCount","podsWaiting","placesLost" (control/debug_workload_pods.h),
-//    "evictedFor","evicted":{"reason","message","at","for"},"waitsFor","notBefore",
+//    "evictedFor","sparedUntil","evicted":{"reason","message","at","for"},"waitsFor","notBefore",
 //    "jobGone","deletedAt","finalizers":[NAME],"podsLeft","clusterQueueMissing",
 //    "finished":{"reason","message"},"notAdmitted":{"reason","message"},"reclaimable"}
 // with the members that apply. `stage` is one of model::ToString(WorkloadStage), "reserving" while
@@ -28,6 +28,7 @@ class Scheduler;
 // queue or cohort whose quota refuses, the lowest of those; `holders` are those that use most of
 // it, or were promised it, at most kHoldersShown. `leaving` are evicted for it. `evicted` is why it
 // was evicted last, until it gets quota again; `for` whom, where that one is still there.
+// `sparedUntil`: the server refused that it is evicted, which is not tried before.
 // `reclaimable` is how many of its pods have nothing to do any more. Nothing when the scheduler
 // knows no such workload. O(workloads x their charges), of one that goes and the pods, of one that
 // waits for nodes and their claims.

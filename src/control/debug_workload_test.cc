@@ -19,6 +19,7 @@ class WhyWorkloadTest : public WorkloadsTest {
   static SchedulerOptions Joint() {
     SchedulerOptions options = Giving();
     options.engine.joint_placement = true;
+    options.engine.second_pass_delay = {};
     return options;
   }
   std::string Why(const std::string& name) { return rig_.Get("/debug/why?workload=ns/" + name); }

@@ -353,6 +353,16 @@ bool Queues::LacksChecks(const api::ClusterQueue& queue) const {
   return !checks.missing.empty() || !checks.unserved.empty() || !checks.inactive.empty();
 }
 
+bool BringsNodes(std::string_view controller) {
+  return controller == "kueue.x-k8s.io/provisioning-request" ||
+         controller == "kueue.x-k8s.io/multikueue";
+}
+
+bool Queues::CheckBringsNodes(std::string_view check) const {
+  const auto known = references_.checks.find(check);
+  return known == references_.checks.end() || BringsNodes(known->second.controller);
+}
+
 std::vector<api::ClusterQueue> Queues::QueuesAsking(std::string_view check) const {
   std::vector<api::ClusterQueue> asking;
   cluster_queues_.ForEach([&](const std::string& /*name*/, const auto& subject) {

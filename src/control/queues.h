@@ -42,6 +42,11 @@ struct CheckFacts {
   bool operator==(const CheckFacts&) const = default;
 };
 
+// Whether who passes the checks of such a controller may find other nodes than there were before:
+// those that a ProvisioningRequest brought, or of another cluster. Places wait for these alone, as
+// with Kueue.
+[[nodiscard]] bool BringsNodes(std::string_view controller);
+
 // What ClusterQueues refer to, by name.
 struct QueueReferences {
   std::map<std::string, std::string, std::less<>> parents;      // Of cohorts; empty: none.
@@ -94,6 +99,8 @@ class Queues {
   [[nodiscard]] Readiness ReadinessOfCohort(std::string_view cohort) const;
   // Whether some of the checks that it asks for are missing or not active, as far as was observed.
   [[nodiscard]] bool LacksChecks(const api::ClusterQueue& queue) const;
+  // Whether the check may bring nodes; yes of one that is not there.
+  [[nodiscard]] bool CheckBringsNodes(std::string_view check) const;
   // The ClusterQueues that ask for the check. O(ClusterQueues x their checks).
   [[nodiscard]] std::vector<api::ClusterQueue> QueuesAsking(std::string_view check) const;
 

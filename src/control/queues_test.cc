@@ -553,5 +553,19 @@ TEST(QueuesHash, HoldsWhatReadinessFollowsFrom) {
   apart.With("that all is known", [](Case& c) { c.listed = true; });
 }
 
+TEST(ChecksTest, OfProvisioningRequestsAndOfMultiKueueBringNodes) {
+  Queues queues{StatusOptions{}};
+  EXPECT_TRUE(queues.CheckBringsNodes("c")) << "whoever it will be";
+  for (const auto& [controller, brings] :
+       {std::pair{"kueue.x-k8s.io/provisioning-request", true},
+        std::pair{"kueue.x-k8s.io/multikueue", true}, std::pair{"example.com/budget", false}}) {
+    api::AdmissionCheck check;
+    check.meta.name = "c";
+    check.controller = controller;
+    queues.Observe(check);
+    EXPECT_EQ(queues.CheckBringsNodes("c"), brings) << controller;
+  }
+}
+
 }  // namespace
 }  // namespace berth::control

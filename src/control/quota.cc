@@ -39,8 +39,9 @@ bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox
 
 Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Taking& taking,
                                       const api::Placement* placement,
-                                      model::Vocabulary& vocabulary) {
-  auto facts = translate::WorkloadFacts(workload, vocabulary, placement);
+                                      model::Vocabulary& vocabulary,
+                                      const translate::PriorityClasses* classes) {
+  auto facts = translate::WorkloadFacts(workload, vocabulary, placement, classes);
   if (!facts) return facts;
   const auto& names = taking.scheduler_names;
   for (size_t i = 0; i < facts->slots.size(); ++i) {
@@ -104,6 +105,7 @@ std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Voc
                                     env::Outbox& out) {
   Facts facts;
   recount_ = true;
+  ask_held_back_ = true;
   if (event.change == client::Change::kDeleted) {
     OnGone(event, vocabulary, facts);
   } else if (event.watch == cluster_queues_watch_) {
@@ -235,7 +237,8 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
   auto workload = decoder_.Workload(event.object.view());
   if (!Read(event, workload, out)) return;
   const std::optional<api::Placement> placement = PlacementOf(*workload, out);
-  auto read = control::FactsOf(*workload, taking_, placement ? &*placement : nullptr, vocabulary);
+  auto read = control::FactsOf(*workload, taking_, placement ? &*placement : nullptr, vocabulary,
+                               &classes_);
   const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, taking_.joint);
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
   // What was decided holds its places already, and those of before.
@@ -250,6 +253,25 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
   }
   workloads_.Want(event.uid, {.reason = "Misconfigured", .message = read.error().message});
   facts.emplace_back(model::WorkloadRemove{.uid = event.uid});
+}
+
+std::vector<model::Delta> Quota::OnClass(std::string_view name,
+                                         const std::optional<api::PriorityClass>& now,
+                                         model::Vocabulary& vocabulary, env::Outbox& out) {
+  Facts facts;
+  const translate::PriorityClasses before = classes_;
+  if (!(now ? classes_.Put(*now) : classes_.Remove(name))) return facts;
+  workloads_.ForEach([&](const api::Workload& workload) {
+    const bool same = std::ranges::all_of(workload.pod_sets, [&](const api::WorkloadPodSet& pods) {
+      return before.Of(*pods.spec) == classes_.Of(*pods.spec);
+    });
+    if (same) return;
+    const std::optional<api::Placement> placement = PlacementOf(workload, out);
+    auto read = control::FactsOf(workload, taking_, placement ? &*placement : nullptr, vocabulary,
+                                 &classes_);
+    if (read) facts.emplace_back(*std::move(read));
+  });
+  return facts;
 }
 
 // What can't be read is as if it were not there.
@@ -270,6 +292,8 @@ model::QueueUpsert Quota::FactsOf(const api::ClusterQueue& queue,
                                   model::Vocabulary& vocabulary) const {
   model::QueueUpsert facts = translate::QueueFacts(queue, vocabulary);
   facts.lacks_checks = queues_.LacksChecks(queue);
+  for (model::QueueCheck& check : facts.checks)
+    check.brings_nodes = queues_.CheckBringsNodes(vocabulary.names.View(check.name));
   return facts;
 }
 
@@ -305,6 +329,7 @@ void Quota::Pump(Instant now, const model::State& state, client::Client& client,
     if (in_use_.KeepsQueues()) TellWhoHolds(state);
   }
   if (keeps_in_use_ && listed_ && in_use_.AsksWhoHolds()) TellWhoHolds(state);
+  EvictThoseHeldBack(state);
   const auto is_evicted = [&](std::string_view uid) {
     const model::WorkloadId id = state.FindWorkload(uid);
     return id.valid() &&
@@ -351,6 +376,7 @@ std::optional<Workloads::Result> Quota::OnCallDone(Instant now, const client::Ca
 }
 
 Instant Quota::wake_at() const {
+  if (ask_held_back_ && !held_back_.empty()) return Instant{};
   Instant at = workloads_.wake_at();
   if (queue_status_) at = std::min(at, queues_.wake_at());
   if (keeps_in_use_) at = std::min(at, in_use_.wake_at());
@@ -373,11 +399,7 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
         state.UidOf(held_up.uid),
         held_up.refusal ? translate::PlacesRefusalText(*held_up.refusal, row, state) : "");
   }
-  for (const model::EvictDecision& decision : plan.evictions) {
-    const model::Workload& row = state.workloads().at(decision.workload);
-    const std::string_view claimant = state.UidOf(state.workloads().at(row.claimant).uid);
-    workloads_.Evict(state.UidOf(decision.uid), EvictionOf(row, workloads_.JobOf(claimant), state));
-  }
+  for (const model::EvictDecision& decision : plan.evictions) Evict(decision.workload, state);
   for (const model::WorkloadId id : plan.workloads) {
     const model::Workload& row = state.workloads().at(id);
     const auto refusal = engine.admissions().WhyWaits(id);
@@ -385,6 +407,40 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
     workloads_.Want(state.UidOf(row.uid),
                     translate::WithAdvice(translate::WorkloadRefusalText(*refusal, row, state),
                                           *refusal, state.vocabulary()));
+  }
+}
+
+namespace {
+
+// Whether others go for the same one whose eviction was refused before: nobody else does until that
+// is known to be done.
+bool GoesAfterOthers(const model::Workload& victim, const model::State& state) {
+  if (victim.spared_count > 0) return false;
+  const std::vector<model::WorkloadId>& all = state.workloads().at(victim.claimant).victims;
+  return std::ranges::any_of(all, [&](model::WorkloadId id) {
+    const model::Workload& other = state.workloads().at(id);
+    return other.spared_count > 0 && IsToBeEvicted(other);
+  });
+}
+
+}  // namespace
+
+void Quota::Evict(model::WorkloadId victim, const model::State& state) {
+  const model::Workload& row = state.workloads().at(victim);
+  const std::string_view uid = state.UidOf(row.uid);
+  if (GoesAfterOthers(row, state)) {
+    held_back_.emplace(uid);
+    return;
+  }
+  const std::string_view claimant = state.UidOf(state.workloads().at(row.claimant).uid);
+  workloads_.Evict(uid, EvictionOf(row, workloads_.JobOf(claimant), state));
+}
+
+void Quota::EvictThoseHeldBack(const model::State& state) {
+  ask_held_back_ = false;
+  for (const std::string& uid : std::exchange(held_back_, {})) {
+    const model::WorkloadId id = state.FindWorkload(uid);
+    if (id.valid() && IsToBeEvicted(state.workloads().at(id))) Evict(id, state);
   }
 }
 
@@ -416,6 +472,9 @@ void Quota::AddTo(Hasher& hasher) const {
   workloads_.AddTo(hasher);
   queues_.AddTo(hasher);
   in_use_.AddTo(hasher);
+  classes_.AddTo(hasher);
+  hasher.Add(held_back_.size()).Add(ask_held_back_ && !held_back_.empty());
+  for (const std::string& uid : held_back_) hasher.Add(uid);
   hasher.Add(listed_).Add(recount_).Add(next_count_.ns);
   hasher.Add(local_queues_.size());
   for (const auto& [key, queue] : local_queues_) {

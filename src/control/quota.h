@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "env/actor.h"
 #include "model/delta.h"
 #include "model/plan.h"
+#include "translate/priority_classes.h"
 
 namespace berth::control {
 
@@ -37,10 +39,9 @@ struct Taking {
 };
 // As translate::WorkloadFacts, and which of its pods are ours; with joint placement what they ask
 // for that can't be honoured bars it.
-[[nodiscard]] Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload,
-                                                    const Taking& taking,
-                                                    const api::Placement* placement,
-                                                    model::Vocabulary& vocabulary);
+[[nodiscard]] Result<model::WorkloadUpsert> FactsOf(
+    const api::Workload& workload, const Taking& taking, const api::Placement* placement,
+    model::Vocabulary& vocabulary, const translate::PriorityClasses* classes = nullptr);
 // Whom the ClusterQueue lets in, of namespaces' labels; a selector that is not understood lets
 // nobody in, as upstream.
 [[nodiscard]] api::LabelQuery NamespacesOf(const api::ClusterQueue& queue);
@@ -69,6 +70,12 @@ class Quota {
   // The facts that the event means, in order; whoever applies them asks State::HasRoomFor first.
   std::vector<model::Delta> On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
                                env::Outbox& out);
+
+  // What a PriorityClass stands for; nothing: it is gone. The facts of those whose pods have
+  // another priority by that. O(workloads).
+  std::vector<model::Delta> OnClass(std::string_view name,
+                                    const std::optional<api::PriorityClass>& now,
+                                    model::Vocabulary& vocabulary, env::Outbox& out);
 
   void CarryOut(const model::Plan& plan, const cycle::Engine& engine);
   void Pump(Instant now, const model::State& state, client::Client& client, env::Outbox& out);
@@ -122,6 +129,8 @@ class Quota {
   void LocalQueuesOf(std::string_view cluster_queue, Facts& facts) const;
 
   void CarryOut(const model::PassDecision& decision, const model::State& state);
+  void Evict(model::WorkloadId victim, const model::State& state);
+  void EvictThoseHeldBack(const model::State& state);
 
   [[nodiscard]] bool HasToCount() const;
 
@@ -138,8 +147,12 @@ class Quota {
   client::WatchId checks_watch_;
   client::WatchId workloads_watch_;
   Workloads workloads_;
+  translate::PriorityClasses classes_;
   Queues queues_{StatusOptions{}};
   InUse in_use_{StatusOptions{}};
+  // By uid: who is evicted once those are that refused it before.
+  std::set<std::string, std::less<>> held_back_;
+  bool ask_held_back_ = false;  // Something was heard since.
   bool listed_ = false;
   bool recount_ = true;  // Counts of workloads may have changed.
   Instant next_count_;

@@ -85,10 +85,12 @@ Scheduler::Scheduler(SchedulerOptions options)
     budgets_ = client_.Watch(
         {.resource = {.group = "policy", .version = "v1", .plural = "poddisruptionbudgets"}});
   }
-  if (options_.groups) {
-    podgroups_ = client_.Watch({.resource = PodGroups(), .may_be_absent = true});
+  if (options_.groups || options_.quota) {
     classes_ = client_.Watch(
         {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"}});
+  }
+  if (options_.groups) {
+    podgroups_ = client_.Watch({.resource = PodGroups(), .may_be_absent = true});
     queues_ = client_.Watch(
         {.resource = {.group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "queues"},
          .may_be_absent = true});
@@ -181,7 +183,7 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
     OnNode(now, event, out);
   } else if (options_.groups && event.watch == podgroups_) {
     OnGroup(event, out);
-  } else if (options_.groups && event.watch == classes_) {
+  } else if ((options_.groups || options_.quota) && event.watch == classes_) {
     OnClass(event, out);
   } else if (options_.groups && event.watch == queues_) {
     OnQueue(event, out);
@@ -431,17 +433,24 @@ void Scheduler::OnGroup(const client::ObjectEvent& event, env::Outbox& out) {
 }
 
 void Scheduler::OnClass(const client::ObjectEvent& event, env::Outbox& out) {
-  std::optional<int32_t> value;
+  std::optional<api::PriorityClass> now;
   if (event.change != client::Change::kDeleted) {
-    const auto read = decoder_.PriorityClass(event.object.view());
+    auto read = decoder_.PriorityClass(event.object.view());
     if (!read) {
       ++counters_.undecodable;
       return Say(out, env::LogLevel::kError,
                  fmt::format("priorityclass {}: {}", event.name, read.error().message));
     }
-    value = static_cast<int32_t>(std::clamp<int64_t>(
-        read->value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+    now = *std::move(read);
   }
+  if (quota_) {
+    for (const model::Delta& fact : quota_->OnClass(event.name, now, engine_.vocabulary(), out)) {
+      if (engine_.state().HasRoomForFact(fact)) Apply(fact);
+    }
+  }
+  if (!options_.groups) return;
+  std::optional<int32_t> value;
+  if (now) value = translate::PriorityOf(now->value);
   for (const model::GroupUpsert& facts :
        groups_.ObserveClass(event.name, value, engine_.vocabulary())) {
     if (engine_.state().HasRoomFor(facts)) Apply(facts);
@@ -498,7 +507,11 @@ void Scheduler::OnReservation(Instant now, const Workloads::Result& result, env:
     }
   }
   if (result.read) Apply(model::ReservationRead{.uid = result.uid});
-  if (result.stays) Apply(model::EvictionRefused{.uid = result.uid, .at = now});
+  if (!result.stays) return;
+  ++counters_.errors;
+  Say(out, env::LogLevel::kWarning,
+      fmt::format("the eviction of workload {} was refused", result.uid));
+  Apply(model::EvictionRefused{.uid = result.uid, .at = now});
 }
 
 // What a group's status is to say follows from its members and why they wait.

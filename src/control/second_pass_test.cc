@@ -102,9 +102,12 @@ class SecondPassTest : public testing::Test {
             "t",
             R"(,"spec":{"levels":[{"nodeLabel":"rack"},{"nodeLabel":"kubernetes.io/hostname"}]})"));
     rig_.Event("resourceflavors", "ADDED", object("spot", R"(,"spec":{"topologyName":"t"})"));
-    rig_.Event("admissionchecks", "ADDED",
-               object("c", R"(,"spec":{"controllerName":"x"},"status":{"conditions":[)" +
-                               Condition("Active", "True", "Active") + "]}"));
+    rig_.Event(
+        "admissionchecks", "ADDED",
+        object(
+            "c",
+            R"(,"spec":{"controllerName":"kueue.x-k8s.io/provisioning-request"},"status":{"conditions":[)" +
+                Condition("Active", "True", "Active") + "]}"));
     rig_.Event("clusterqueues", "ADDED", QueueJson(103));
     rig_.Event(
         "localqueues", "ADDED",
@@ -117,6 +120,7 @@ class SecondPassTest : public testing::Test {
     SchedulerOptions options;
     options.quota = true;
     options.engine.joint_placement = joint;
+    options.engine.second_pass_delay = {};
     return options;
   }
   env::SendRequest Take() { return rig_.TakeOf("/workloads/w"); }

@@ -63,8 +63,9 @@ class Rig {
   void Start(const std::vector<std::string>& pods, const std::vector<std::string>& nodes) {
     Tick();
     ASSERT_EQ(inbox.size(),
-              2u + (scheduler.preempts() ? 1 : 0) + (scheduler.places_groups() ? 3 : 0) +
-                  (scheduler.reads_volumes() ? 3 : 0) + (scheduler.gives_quota() ? 8 : 0));
+              2u + (scheduler.preempts() ? 1 : 0) + (scheduler.places_groups() ? 2 : 0) +
+                  (scheduler.reads_volumes() ? 3 : 0) + (scheduler.gives_quota() ? 8 : 0) +
+                  (scheduler.places_groups() || scheduler.gives_quota() ? 1 : 0));
     while (!inbox.empty()) {
       const env::SendRequest request = Take();
       const std::string kind = KindOf(request.request.target);

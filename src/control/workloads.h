@@ -113,6 +113,11 @@ class Workloads {
   [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const;
   // As it was observed last; null for none.
   [[nodiscard]] const api::Workload* Find(std::string_view uid) const;
+  // Each, as it was observed last, in the order of uids.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& [uid, note] : notes_) visit(note.workload);
+  }
   // The ClusterQueues in which one holds quota, as far as their objects say. O(workloads).
   [[nodiscard]] std::set<std::string, std::less<>> QueuesHeld() const;
   // Why it waits; an empty reason: that is not told.

@@ -45,7 +45,7 @@ inline std::string FlavorJson(int version) {
 
 inline std::string CheckJson(int version, const std::string& active) {
   return fmt::format(
-      R"({{"metadata":{{"name":"c","uid":"u-c","resourceVersion":"{}",{}}},"spec":{{"controllerName":"x"}},)"
+      R"({{"metadata":{{"name":"c","uid":"u-c","resourceVersion":"{}",{}}},"spec":{{"controllerName":"kueue.x-k8s.io/provisioning-request"}},)"
       R"("status":{{"conditions":[{{"type":"Active","status":"{}","reason":"R","message":"m"}}]}}}})",
       version, kMeta, active);
 }

@@ -23,6 +23,7 @@ class JointWorkloadsTest : public WorkloadsTest {
   static SchedulerOptions Joint() {
     SchedulerOptions options = Giving();
     options.engine.joint_placement = true;
+    options.engine.second_pass_delay = {};
     return options;
   }
   static std::string Annotated(std::string json) {

@@ -8,6 +8,7 @@
 #include "api/well_known.h"
 #include "base/check.h"
 #include "controllers/topology.h"
+#include "controllers/workload_priority.h"
 
 // The actor's shell: what it watches, and which keys a change enqueues. Plans are in plans.cc,
 // calls and their outcomes in calls.cc.
@@ -391,6 +392,15 @@ void Controllers::EnqueueAllWorkloads(Instant now) {
   }
 }
 
+// If it is of that WorkloadPriorityClass; empty: of any.
+void Controllers::EnqueueOfClass(Instant now, Slot workload, std::string_view name) {
+  if (workload == kNoSlot) return;
+  const api::Workload& of = *objects_.workload(workload);
+  const bool named = name.empty() ? !of.priority_class.empty() : of.priority_class == name;
+  if (named && of.priority_class_group == kOwnClassGroup)
+    Enqueue(now, {Part::kWorkloadPriority, of.meta.uid});
+}
+
 void Controllers::EnqueueWorkloadsOn(Instant now, std::string_view node) {
   for (const Slot slot : objects_.All(api::KindId::kWorkload)) {
     const api::OwnerReference* controller = objects_.head(slot).controller();
@@ -406,17 +416,20 @@ void Controllers::EnqueueWorkloads(Instant now, const Head& head) {
       // One that left its queue may have left a Workload.
       return Enqueue(now, {Part::kWorkload, head.uid});
     case api::KindId::kWorkload:
-      if (const std::string_view job = JobUidOf(head); !job.empty())
-        Enqueue(now, {Part::kWorkload, std::string(job)});
-      return;
+      if (IsMadeByHand(head)) return EnqueueOfClass(now, objects_.Find(head.uid), {});
+      return Enqueue(now, {Part::kWorkload, std::string(JobUidOf(head))});
     case api::KindId::kPod:
       if (controller != nullptr) return EnqueueWorkload(now, controller->uid);
       if (const auto job = api::Find(head.labels, api::kControllerUidLabel))
         EnqueueWorkload(now, *job);
       return;
+    case api::KindId::kWorkloadPriorityClass:
+      for (const Slot slot : objects_.All(api::KindId::kWorkload)) {
+        if (IsMadeByHand(objects_.head(slot))) EnqueueOfClass(now, slot, head.name);
+      }
+      return EnqueueAllWorkloads(now);
     case api::KindId::kResourceFlavor:
     case api::KindId::kPriorityClass:
-    case api::KindId::kWorkloadPriorityClass:
       return EnqueueAllWorkloads(now);
     default:
       return;

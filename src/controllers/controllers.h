@@ -104,6 +104,7 @@ enum class Part : uint8_t {
   kClaim,
   kVolume,
   kEphemeralClaims,
+  kWorkloadPriority,
 };
 
 struct Key {
@@ -215,6 +216,7 @@ class Controllers final : public env::Actor {
   // Those that have places on the node. O(Workloads and their domains).
   void EnqueueWorkloadsOn(Instant now, std::string_view node);
   void EnqueueAllWorkloads(Instant now);
+  void EnqueueOfClass(Instant now, Slot workload, std::string_view name);
   // Of a Job with a queue name, or one that is gone and left a Workload.
   void EnqueueWorkload(Instant now, std::string_view job_uid);
   void EnqueueForCollector(Instant now, const Head& head, const Difference& difference);

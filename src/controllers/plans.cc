@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "controllers/controllers.h"
+#include "controllers/workload_priority.h"
 
 // Gathers the facts that each key's plan is a function of.
 namespace berth::controllers {
@@ -120,6 +121,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanVolume(objects_, slot, row.gone_at);
     case Part::kEphemeralClaims:
       return PlanEphemeralClaims(objects_, slot);
+    case Part::kWorkloadPriority:
+      return PlanWorkloadPriority(objects_, slot);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:

@@ -21,6 +21,7 @@
 #include "controllers/pods.h"
 #include "controllers/sha1.h"
 #include "controllers/topology.h"
+#include "controllers/workload_priority.h"
 
 namespace berth::controllers {
 namespace {
@@ -133,7 +134,7 @@ std::optional<Priority> PriorityOf(const Objects& objects, const Head& head,
   if (const auto own = api::Find(head.labels, api::kWorkloadPriorityLabel); own && !own->empty()) {
     const Slot slot = objects.Find(api::KindId::kWorkloadPriorityClass, {}, *own);
     if (slot == kNoSlot) return std::nullopt;
-    return Priority{"kueue.x-k8s.io", "WorkloadPriorityClass", std::string(*own),
+    return Priority{std::string(kOwnClassGroup), "WorkloadPriorityClass", std::string(*own),
                     objects.workload_class(slot)->value};
   }
   const api::PriorityClass* found = nullptr;
@@ -468,8 +469,8 @@ void Planner::Remake() {
   plan_.writes.push_back(std::move(write));
 }
 
-// A Workload without quota says what the Job says; with it, what its priority class says. Without a
-// class its priority is whatever was set.
+// A Workload without quota says what the Job says; with it, what its priority class says, and which
+// WorkloadPriorityClass that is. Without a class its priority is whatever was set.
 void Planner::Follow() {
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
   std::string members;
@@ -478,7 +479,10 @@ void Planner::Follow() {
     members =
         fmt::format(R"({},"queueName":{},)", PodSetText(), client::JsonString(QueueNameOf(head_)));
   }
-  if (priority && !IsOf(*priority) && !reserved()) {
+  // Of one that holds quota none may come or go, and a PriorityClass stays.
+  const bool of_workloads =
+      priority && priority->group == kOwnClassGroup && own_->priority_class_group == kOwnClassGroup;
+  if (priority && !IsOf(*priority) && (!reserved() || of_workloads)) {
     members += priority->name.empty() ? R"("priorityClassRef":null,"priority":0,)"
                                       : PriorityText(*priority) + ",";
   } else if (priority && !priority->name.empty() && IsOf(*priority) &&

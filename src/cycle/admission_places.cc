@@ -48,8 +48,8 @@ bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, Beside besi
   const bool found = n.verdict == Nomination::Verdict::kFits
                          ? FindPlacesNow(state, placer, beside, n, asked)
                          : HelpsPlaces(state, placer, n);
-  return found || FindPlacesOtherwise(state, placer, beside, n) ||
-         FindPlacesToCome(state, placer, asked, n);
+  if (found || n.outrun) return found;
+  return FindPlacesOtherwise(state, placer, beside, n) || FindPlacesToCome(state, placer, asked, n);
 }
 
 // On nodes of the flavors that it gets, or of others of which there is quota, too.
@@ -61,7 +61,7 @@ bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, Beside b
   const bool promised = IsPromised(state, n.workload);
   while (true) {
     const model::Reservation reservation = ReservationOfNomination(state, n);
-    if (state.AsksForChecks(reservation)) {
+    if (state.PlacesComeLater(reservation)) {
       n.places.topologies = placer.PlacedLater(n.workload, reservation);
       return true;
     }
@@ -95,6 +95,10 @@ bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, Beside b
     const model::Workload& row = state.workloads().at(n.workload);
     n.refusal.promised = promised && (!row.promised.slots.empty() || !row.victims.empty());
     if (n.as_promised || !others) return false;
+    // What it found others took: it comes to the flavors behind when it is its turn again.
+    n.outrun = !promised && asked.size() == 1 && !beside.served.empty() &&
+               placer.Place(n.workload, reservation, beside.served).has_value();
+    if (n.outrun) return false;
     Nomination next = Nominate(state, n.workload, beside.held, without);
     if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, beside.kept))
       return false;
@@ -184,7 +188,8 @@ bool Admissions::TakeVictims(const model::State& state, std::span<const model::P
       n.pods.push_back(pod);
       continue;
     }
-    if (state.workloads().at(id).priority >= priority) return false;
+    const model::Workload& leaves = state.workloads().at(id);
+    if (leaves.priority >= priority || leaves.spared_until != Instant{}) return false;
     if (leaving.insert(id).second) {
       n.victims.push_back(
           {.workload = HoldingOf(state, id).as, .reason = model::VictimReason::kOnNodes});
@@ -197,7 +202,7 @@ bool Admissions::TakeVictims(const model::State& state, std::span<const model::P
 // evicted for what can't run then.
 bool Admissions::HelpsPlaces(model::State& state, SlotPlacer& placer, Nomination& n) const {
   const model::Reservation reservation = ReservationOfNomination(state, n);
-  if (state.AsksForChecks(reservation)) return true;
+  if (state.PlacesComeLater(reservation)) return true;
   SlotPlacer::Places places = placer.Place(n.workload, reservation, RowsOf(state, n.victims));
   if (places) {
     n.places = *std::move(places);
@@ -266,7 +271,7 @@ bool Admissions::IsOutrun(Round& round, WorkloadId workload) {
   const bool nominated =
       n.verdict == Nomination::Verdict::kFits || n.verdict == Nomination::Verdict::kPreempts;
   const bool finds =
-      nominated && FindPlaces(round.state, round.placer, {round.kept, round.held}, n);
+      nominated && FindPlaces(round.state, round.placer, {round.kept, round.held, {}}, n);
   for (SlotPlacer::Promised::node_type& other : kept) promised_places_.insert(std::move(other));
   return finds;
 }

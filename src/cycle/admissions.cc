@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "cycle/wanted_places.h"
 #include "quota/counts.h"
 #include "quota/order.h"
@@ -159,8 +160,10 @@ void Admissions::Sync(const model::State& state, WorkloadId workload) {
   if (workload.value >= entries_.size()) entries_.resize(workload.value + 1);
   Leave(workload);
   entries_[workload.value] = Entry{};
+  spared_.erase(workload);
   if (!state.workloads().used(workload)) return scans_.Forget(workload);
   const Workload& row = state.workloads().at(workload);
+  if (row.spared_until != Instant{}) spared_[workload] = row.spared_until;
   if (row.promised != model::Reservation{} && row.write == model::WriteStage::kNone)
     moved_.push_back(workload);
   const Instant from = WaitsFrom(state.faults(), row);
@@ -180,6 +183,10 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
   if (queue.bar == model::LocalQueueBar::kStopped)
     return Apart(workload, QueueBar::kLocalQueueStopped);
   if (queue.bar == model::LocalQueueBar::kNamespace) return Apart(workload, QueueBar::kNamespace);
+  // Amounts of so many are not summed.
+  uint64_t pods = 0;
+  for (const model::WorkloadSlots& slots : row.slots) pods += slots.count;
+  if (pods > limits::kSlotsMax) return Apart(workload, QueueBar::kTooMany);
   const auto is_unsupported = [](const model::WorkloadSlots& s) { return s.unsupported.valid(); };
   if (std::ranges::any_of(row.slots, is_unsupported))
     return Apart(workload, QueueBar::kUnsupported);
@@ -244,6 +251,7 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
   }
   placer.Heed(promised_places_);
   Noted noted = AllOf(state);
+  EndSparing(state, now);
   EndStrayPromises(state);
   for (uint32_t heads = 0; heads < heads_max;) {
     std::set<QueueId> relieved;
@@ -267,7 +275,7 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
   NoteDecided(state, nullptr);
   for (const NameId name : std::exchange(borrowed_, {})) {
     const QueueId q = state.queues().Find(QueueKind::kClusterQueue, name);
-    WakeTree(state, state.queues().RootOf(q), /*reclaiming=*/true);
+    WakeTree(state, state.queues().RootOf(q), Whom::kReclaiming);
   }
   WakeOutrun(state);
   // Decided for a promise that ended in a later round, or for another then.
@@ -295,6 +303,15 @@ void Admissions::NoteChanges(const model::State& state, const Noted& before) {
     NoteQueue(state, state.changed_queues()[i]);
   for (size_t i = before.relieved; i < state.relieved_queues().size(); ++i)
     NoteRelieved(state, state.relieved_queues()[i]);
+}
+
+// Of those that may be evicted again.
+void Admissions::EndSparing(model::State& state, Instant now) {
+  std::vector<WorkloadId> due;
+  for (const auto& [workload, until] : spared_) {
+    if (until <= now) due.push_back(workload);
+  }
+  for (const WorkloadId workload : due) state.EndSparing(workload);
 }
 
 // Of those that don't stand in that queue's line any more.
@@ -419,6 +436,23 @@ class Admissions::Look {
     }
   }
 
+  // Of who finds no quota: who would have to leave, and is spared.
+  void NameSpared(Nomination& nomination) {
+    if (held_ == nullptr || nomination.flavors.mode == FlavorMode::kNone) return;
+    quota::Preemptor despite = preemptor_;
+    despite.demands = nomination.flavors.demands;
+    despite.spares_nobody = true;
+    const auto victims = quota::FindVictims(state_, t_, despite, held_->of, &held_->over);
+    if (!victims) return;
+    WorkloadRefusal& refusal = nomination.refusal;
+    for (const quota::Victim& victim : *victims) {
+      if (!victim.workload.spared) continue;
+      if (refusal.spared_count++ > 0) continue;
+      const WorkloadId id = state_.workloads().FindUid(victim.workload.owner);
+      refusal.spared = state_.workloads().at(id).key;
+    }
+  }
+
  private:
   using Scanned = std::pair<uint32_t, model::ResourceId>;  // By pod set.
 
@@ -526,7 +560,7 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
       nomination = {.workload = workload};
       look.BeginAt({});
     }
-    look.GetsSome(row, nomination);
+    if (!look.GetsSome(row, nomination) && !spared_.empty()) look.NameSpared(nomination);
     return nomination;
   }
   quota::FlavorAssignment flavors = look.Assign();
@@ -757,11 +791,17 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
       scans_.Outrun(n.workload, state.workloads().at(n.workload), n.flavors);
     return;
   }
-  if (!FindPlaces(state, round.placer, {round.kept, round.held}, n)) {
+  if (!FindPlaces(state, round.placer, {round.kept, round.held, round.got}, n)) {
+    if (n.outrun) {
+      scans_.Outrun(n.workload, state.workloads().at(n.workload), n.flavors);
+      return Tell(n.workload, n.refusal, round.plan);
+    }
     if (state.faults().drop_promised_places) n.refusal.promised = false;
     return RefusePlaceless(round, n);
   }
-  if (ServeOne(state, n, round.plan)) round.served.insert(root);
+  if (!ServeOne(state, n, round.plan)) return;
+  round.served.insert(root);
+  if (n.verdict == Verdict::kFits && !n.places.slots.empty()) round.got.push_back(n.workload);
 }
 
 // False: there is no room for its claims.
@@ -832,8 +872,7 @@ bool Admissions::IsToBeTried(const model::State& state, WorkloadId workload) con
   if (workload.value >= entries_.size()) return false;
   const Entry& entry = entries_[workload.value];
   if (entry.mode != Mode::kInLine) return false;
-  const model::QueueName top = TopOf(state, {QueueKind::kClusterQueue, entry.line});
-  return !lines_.shape_of(workload).refused || changed_.contains(top) || relieved_.contains(top);
+  return !lines_.shape_of(workload).refused || IsTreeNoted(state, entry.line);
 }
 
 std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
@@ -857,7 +896,7 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of,
     if (told.places.empty()) return false;
     SlotPlacer placer(state, evaluator, caches, counted, scratch, placing);
     placer.Heed(promised_places_);
-    return !FindPlaces(state, placer, {nothing_kept, held}, n);
+    return !FindPlaces(state, placer, {nothing_kept, held, {}}, n);
   };
   // Trees where somebody leaves: who waits there is looked at once that one is gone.
   std::set<QueueId> leaving;
@@ -910,8 +949,10 @@ void Admissions::AddTo(Hasher& hasher) const {
   for (const NameId name : by_age_) hasher.Add(name.value);
   hasher.Add(active_.size());
   for (const NameId name : active_) hasher.Add(name.value);
-  hasher.Add(changed_.size());
-  for (const auto& [kind, name] : changed_) hasher.Add(kind).Add(name.value);
+  for (const auto* tops : {&changed_, &lowered_}) {
+    hasher.Add(tops->size());
+    for (const auto& [kind, name] : *tops) hasher.Add(kind).Add(name.value);
+  }
   hasher.Add(relieved_.size());
   for (const auto& [top, queues] : relieved_) {
     hasher.Add(top.kind).Add(top.name.value).Add(queues.size());

@@ -126,6 +126,8 @@ class Admissions {
     quota::FlavorAssignment flavors;
     Shortfall shortfall;           // kRefused.
     std::vector<uint32_t> counts;  // Of pods by pod set, where fewer than it asks for.
+    // It would have places if nobody had been served before it, and may get other flavors.
+    bool outrun = false;
     // Where its pods go, if that is decided here: now, or by topology once others are gone.
     SlotPlacer::Found places;
     std::vector<quota::Victim> victims;  // kPreempts: who has to leave, or leaves already.
@@ -172,6 +174,8 @@ class Admissions {
     // Roots of trees where something was decided; invalid: of none.
     std::set<model::QueueId> served = {};
     Kept kept = {};
+    // Who got quota, and places with it.
+    std::vector<model::WorkloadId> got = {};
   };
 
   void Leave(model::WorkloadId workload);
@@ -186,7 +190,10 @@ class Admissions {
   void TellBehind(model::State& state, model::NameId line, model::Plan& plan);
   void WakeLine(const model::State& state, model::NameId name);
   bool NoteByAge(const model::State& state, model::NameId line);
-  void WakeTree(const model::State& state, model::QueueId root, bool reclaiming);
+  // Of a tree: all, those that may reclaim quota of others, those that may evict anybody.
+  enum class Whom : uint8_t { kAll, kReclaiming, kEvicting };
+  void WakeTree(const model::State& state, model::QueueId root, Whom whom);
+  [[nodiscard]] bool IsTreeNoted(const model::State& state, model::NameId line) const;
   std::set<model::QueueId> WakeChanged(const model::State& state);
   void Rest(const model::State& state, model::NameId line);
   [[nodiscard]] bool MayEvictSome(const model::State& state, model::QueueId queue, int32_t priority,
@@ -212,6 +219,7 @@ class Admissions {
   struct Beside {
     const Kept& kept;
     Held& held;
+    std::span<const model::WorkloadId> served;  // Before it.
   };
   bool FindPlaces(model::State& state, SlotPlacer& placer, Beside beside,
                   Nomination& nomination) const;
@@ -252,6 +260,7 @@ class Admissions {
   void ServeInTurn(Round& round, Nomination& nomination);
   bool ServeOne(model::State& state, const Nomination& nomination, model::Plan& plan);
   void EndStrayPromises(model::State& state);
+  void EndSparing(model::State& state, Instant now);
   struct Noted {
     size_t workloads = 0;
     size_t queues = 0;
@@ -272,7 +281,10 @@ class Admissions {
   // Whose evictions go by age.
   std::set<model::NameId> by_age_;
   std::set<std::pair<Instant, model::WorkloadId>> later_;
-  std::set<model::QueueName> changed_;                            // Roots, there or not.
+  // Whose evictions were refused, and until when they are spared.
+  std::map<model::WorkloadId, Instant> spared_;
+  std::set<model::QueueName> changed_;  // Roots, there or not.
+  std::set<model::QueueName> lowered_;  // Likewise: some there are less important than they were.
   std::map<model::QueueName, std::set<model::NameId>> relieved_;  // By root: its queues.
   // Why they wait was known when they came: kept out by their LocalQueues, or as their equals.
   std::vector<model::WorkloadId> untold_;

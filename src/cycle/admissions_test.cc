@@ -34,7 +34,6 @@ TEST(AdmissionsTest, TheFirstInOrderGetsWhatIsLeft) {
   EXPECT_EQ(world.Cycle(), "default/young: q spot 3000; ");
 }
 
-// Kueue looks at others again where a WorkloadPriorityClass changed; here the priority is what counts.
 TEST(AdmissionsTest, WhoIsLessImportantThanItWasGivesWay) {
   QuotaWorld world;
   world.Put(QueueSpec{.name = "q", .preemption = kEvicts});
@@ -50,29 +49,67 @@ TEST(AdmissionsTest, WhoIsLessImportantThanItWasGivesWay) {
   EXPECT_TRUE(world.Cycle().starts_with("evict default/low for default/waits; "));
 }
 
-// What others were to leave for is theirs until it is refused that one leaves: then it is decided
-// anew, for there may be others who can.
-TEST(AdmissionsTest, WhatAnEvictionWasForEndsWhenThatIsRefused) {
+// Kueue's rule, whatever comes of it; the priority itself wakes those alone that may evict.
+TEST(AdmissionsTest, AnotherWorkloadPriorityClassOfWhoHoldsQuotaWakesItsTree) {
+  for (const bool of_class : {true, false}) {
+    QuotaWorld world;
+    world.Put(QueueSpec{.name = "q"});
+    model::WorkloadUpsert holder = world.FactsOf({.name = "holder", .count = 4, .priority = 5});
+    if (of_class) holder.priority_class = world.engine.vocabulary().names.Intern("a");
+    holder.status.reserved = holder.status.admitted = true;
+    holder.reserved = {.cluster_queue = world.engine.vocabulary().names.Intern("q"), .charges = {}};
+    holder.reserved.charges = {
+        {.pod_set = 0,
+         .flavor = world.engine.vocabulary().names.Intern("spot"),
+         .count = 4,
+         .amounts = world.state().vocabulary().classes.at(holder.slots[0].class_id).requests}};
+    world.engine.Apply(holder);
+    world.Put(WorkloadSpec{.name = "waits", .count = 2, .priority = 3});
+    EXPECT_EQ(world.Cycle(), "default/waits lacks 2000; ");
+    const auto wakes = [&] {
+      world.engine.Apply(holder);
+      const bool due = world.engine.admissions().IsToBeTried(world.state(),
+                                                             world.state().FindWorkload("u-waits"));
+      EXPECT_EQ(world.Cycle(), "");
+      return due;
+    };
+    EXPECT_FALSE(wakes()) << "nothing is new";
+    holder.priority = 1;
+    EXPECT_EQ(wakes(), of_class);
+    holder.priority = 9;
+    EXPECT_EQ(wakes(), of_class);
+    if (of_class) holder.priority_class = world.engine.vocabulary().names.Intern("b");
+    EXPECT_EQ(wakes(), of_class);
+    holder.priority_class = {};
+    EXPECT_FALSE(wakes());
+  }
+}
+
+// A promise is of what its object asked for, as of the generation that was looked at.
+TEST(AdmissionsTest, APromiseEndsWithTheGeneration) {
   QuotaWorld world;
   world.Put(QueueSpec{.name = "q", .preemption = kEvicts});
-  const WorkloadSpec low = {.name = "low", .count = 4};
-  world.Starts(low);
-  world.Put(WorkloadSpec{.name = "high", .count = 2, .priority = 5});
-  const auto refuse = [&] {
-    world.engine.Apply(model::EvictionRefused{.uid = "u-low", .code = 403, .at = world.now});
-  };
-  const std::string evicts = "evict default/low for default/high; ";
-  EXPECT_TRUE(world.Cycle().starts_with(evicts));
-  refuse();
+  world.Starts({.name = "low", .count = 4});
+  model::WorkloadUpsert high = world.FactsOf({.name = "high", .count = 2, .priority = 5});
+  high.generation = 1;
+  world.engine.Apply(high);
+  world.Cycle();
+  EXPECT_TRUE(world.RowOf("low").claimant.valid());
+  world.engine.Apply(high);
+  EXPECT_TRUE(world.RowOf("low").claimant.valid());
+  high.generation = 2;
+  world.engine.Apply(high);
   EXPECT_EQ(world.RowOf("high").promised, model::Reservation{});
   EXPECT_FALSE(world.RowOf("low").claimant.valid());
-  EXPECT_TRUE(world.Cycle().starts_with(evicts));
-  world.IsTold(low);
-  refuse();
-  EXPECT_NE(world.RowOf("high").promised, model::Reservation{}) << "it leaves all the same";
-  world.Remove("high");
-  refuse();
-  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_TRUE(world.Cycle().starts_with("evict default/low for default/high; ")) << "decided anew";
+}
+
+TEST(AdmissionsTest, WhoHasMorePodsThanASchedulerHoldsStandsInNobodysWay) {
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "q", .strict = true});
+  world.Put(WorkloadSpec{.name = "many", .count = limits::kSlotsMax + 1, .created = 1});
+  world.Put(WorkloadSpec{.name = "most", .count = limits::kSlotsMax, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/many too many; default/most wants 200000000 of 4000; ");
 }
 
 TEST(AdmissionsTest, WhoFindsNoQuotaLetsOthersPass) {

@@ -36,7 +36,7 @@ Engine::Engine(const Options& options)
                                    .pods_max = options.pods_max,
                                    .faults = options.faults}),
       admissions_(options.naive_admissions),
-      second_pass_(options.joint_placement),
+      second_pass_(options.joint_placement, options.second_pass_delay),
       caches_(options.cache_bytes_max) {
   CHECK_GT(options.attempts_per_cycle_max, 0u);
   for (uint32_t i = 0; i < options.names.size(); ++i) {

@@ -101,6 +101,9 @@ class Engine {
     // Whether workloads get quota only together with places for their pods; else those pods alone
     // are placed whose flavor has a topology, and others find nodes by themselves once they come.
     bool joint_placement = false;
+    // How long what is due of workloads that hold quota waits for more that comes or fails with it,
+    // as upstream's queue of second passes.
+    Duration second_pass_delay = Duration::Seconds(1);
     // For tests: the same is decided of workloads, and told, in a simpler way (Admissions).
     bool naive_admissions = false;
     // What the state takes (State::HasRoomFor).

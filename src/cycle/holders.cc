@@ -32,7 +32,8 @@ Admissions::Holding Admissions::HoldingOf(const model::State& state, WorkloadId 
                  .priority = row.priority,
                  .reserved_at = row.status.reserved ? row.status.reserved_at : Instant::Never(),
                  .queued_at = model::QueuedAt(row.status, true),
-                 .evicted = leaves}};
+                 .evicted = leaves,
+                 .spared = row.spared_until != Instant{}}};
 }
 
 void Admissions::NoteHolders(const model::State& state) {
@@ -59,6 +60,11 @@ void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) 
     as_late.as.reserved_at = before.as.reserved_at;
     for (const NameId queue : {before.queue, now.queue}) {
       if (queue.valid() && as_late != before) shortfalls_.Doubt(queue);
+    }
+    // Others may evict it that could not.
+    if (now.queue.valid() && now.queue == before.queue && now.as.priority < before.as.priority) {
+      lowered_.insert(TopOf(state, {QueueKind::kClusterQueue, now.queue}));
+      scans_.NoteQuota();
     }
     if (before.queue.valid()) {
       const auto at = holders_.find(before.queue);

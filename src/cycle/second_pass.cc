@@ -126,9 +126,14 @@ void SecondPass::Forget(WorkloadId workload) {
 void SecondPass::Sync(const model::State& state, WorkloadId workload) {
   Forget(workload);
   Plant(state, workload);
-  if (!state.workloads().used(workload)) return;
+  const bool may_be_due = state.workloads().used(workload) &&
+                          (MayBeDue(state.workloads().at(workload), state.faults(), joint_) ||
+                           planted_.contains(workload));
+  if (!may_be_due) {
+    seen_.erase(workload);
+    return;
+  }
   const Workload& row = state.workloads().at(workload);
-  if (!MayBeDue(row, state.faults(), joint_) && !planted_.contains(workload)) return;
   queue_of_[workload] = row.reserved.cluster_queue;
   of_queue_[row.reserved.cluster_queue].insert(workload);
   to_ask_.insert(workload);
@@ -195,15 +200,23 @@ void SecondPass::Serve(model::State& state, Instant now, SlotPlacer& placer, mod
     const Workload& row = state.workloads().at(id);
     // Whoever it is evicted for, or what is under way, comes first; both end with a change of its
     // row or queue.
-    if (pass == Pass::kNone || row.write != model::WriteStage::kNone || row.claimant.valid())
+    if (pass == Pass::kNone || row.write != model::WriteStage::kNone || row.claimant.valid()) {
+      seen_.erase(id);
       continue;
-    if (row.not_before > now) {
-      later_.emplace(row.not_before, id);
+    }
+    seen_.try_emplace(id, now);
+    if (const Instant from = DueFrom(row, id); from > now) {
+      later_.emplace(from, id);
       continue;
     }
     if (state.faults().second_pass_replayed) planted_.erase(id);
     Decide(state, id, pass, placer, plan);
   }
+}
+
+// When it may be decided. REQUIRES: it was seen that something is due.
+Instant SecondPass::DueFrom(const Workload& row, WorkloadId id) const {
+  return std::max(row.not_before, seen_.at(id) + delay_);
 }
 
 void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlacer& placer,
@@ -280,7 +293,8 @@ std::vector<WorkloadId> SecondPass::Missed(const model::State& state,
     if (!state.workloads().used(id) || PassOf(state, id, joint_) == Pass::kNone) continue;
     const Workload& row = state.workloads().at(id);
     if (row.write != model::WriteStage::kNone || row.claimant.valid()) continue;
-    if (to_ask_.contains(id) || later_.contains({row.not_before, id})) continue;
+    if (to_ask_.contains(id)) continue;
+    if (seen_.contains(id) && later_.contains({DueFrom(row, id), id})) continue;
     if (waits_.contains(id)) {
       if (nodes_lifted_) continue;
       if (!copy) copy = state;
@@ -299,7 +313,7 @@ bool SecondPass::WouldDecide(model::State& state, const place::Evaluator& evalua
   ClassPlaces counted;
   place::PreemptionScratch scratch;
   SlotPlacer placer(state, evaluator, caches, counted, scratch, {.joint = joint_});
-  SecondPass trial(joint_);
+  SecondPass trial(joint_, Duration{});
   model::Plan plan;
   trial.Decide(state, workload, PassNow(state, workload), placer, plan);
   return !plan.passes.empty();
@@ -314,6 +328,11 @@ void SecondPass::AddTo(Hasher& hasher) const {
   }
   hasher.Add(planted_.size());
   for (const auto& [id, pass] : planted_) hasher.Add(id.value).Add(pass);
+  // Without a delay it says nothing that decides.
+  if (delay_ > Duration{}) {
+    hasher.Add(seen_.size());
+    for (const auto& [id, at] : seen_) hasher.Add(id.value).Add(at.ns);
+  }
   hasher.Add(later_.size());
   for (const auto& [at, id] : later_) hasher.Add(at.ns).Add(id.value);
 }

@@ -28,9 +28,9 @@ namespace berth::cycle {
 // Decides it for those of whom it is due: each gets all the places that it lacks, in the ledger at
 // once and to be written on what was observed; or gives up its quota, when there are none.
 //
-//              row, checks of its queue                 Place ──written──> observed, so not due
-//   PassOf ──────────────> due ── places? ──┤
-//                           ^               GiveUp ──written──> evicted, so not due
+//          row, checks of its queue                Place ──written──> observed, so not due
+//   PassOf ───────────────> due ─ delay ─ places? ─┤
+//                           ^                      GiveUp ──written──> evicted, so not due
 //                           └── waits: its write was refused, or places will be there, or what
 //                               its pods are to be placed by is not there
 //
@@ -39,7 +39,9 @@ namespace berth::cycle {
 // that of SlotPlacer.
 class SecondPass {
  public:
-  explicit SecondPass(bool joint) : joint_(joint) {}
+  // `delay`: from when it is seen that something is due until it is decided, so that what comes or
+  // fails together is decided on together.
+  SecondPass(bool joint, Duration delay) : joint_(joint), delay_(delay) {}
 
   // The workload's row changed, came or went.
   void Sync(const model::State& state, model::WorkloadId workload);
@@ -63,6 +65,7 @@ class SecondPass {
   [[nodiscard]] model::Pass PassNow(const model::State& state, model::WorkloadId workload) const;
   void Plant(const model::State& state, model::WorkloadId workload);
   [[nodiscard]] std::vector<model::WorkloadId> InOrder(const model::State& state);
+  [[nodiscard]] Instant DueFrom(const model::Workload& row, model::WorkloadId workload) const;
   void Decide(model::State& state, model::WorkloadId workload, model::Pass pass, SlotPlacer& placer,
               model::Plan& plan);
   // What follows where there is no topology to find places in, which is the decision's refusal.
@@ -72,7 +75,10 @@ class SecondPass {
   [[nodiscard]] bool WouldDecide(model::State& state, const place::Evaluator& evaluator,
                                  model::WorkloadId workload) const;
 
-  bool joint_;  // Immutable after construction.
+  // Immutable after construction.
+  bool joint_;
+  Duration delay_;
+
   bool nodes_lifted_ = false;
   // Whose rows are such that something may be due, by the name of their ClusterQueue.
   std::map<model::NameId, std::set<model::WorkloadId>> of_queue_;
@@ -80,6 +86,7 @@ class SecondPass {
   std::set<model::WorkloadId> to_ask_;
   std::set<model::WorkloadId> waits_;  // For nodes, or what its queue's flavors are.
   std::set<std::pair<Instant, model::WorkloadId>> later_;
+  std::map<model::WorkloadId, Instant> seen_;  // Since when something is due, until it is decided.
   std::map<model::WorkloadId, model::Pass> planted_;  // With a planted bug alone: what was due.
 };
 

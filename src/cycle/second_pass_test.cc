@@ -511,6 +511,55 @@ TEST_P(ByTopology, WithChecksToPassThePlacesComeWithTheAdmission) {
   EXPECT_EQ(world.FreeCpu("a1"), 0);
 }
 
+// Nothing that it is to pass changes the nodes that there are.
+TEST_P(ByTopology, WithChecksThatBringNoNodesThePlacesComeWithTheQuota) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c", /*brings_nodes=*/false);
+  world.Node("a1", "a");
+  world.Put({.name = "w"}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 1000 a1; ");
+  world.Reserved("w", /*admitted=*/false);
+  world.objects.at("w").checks_pending = true;
+  world.Tell("w");
+  EXPECT_EQ(world.FreeCpu("a1"), 0) << "its place is kept until it is admitted";
+  world.Put({.name = "x"}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/x finds 0 of 1 in rack; ");
+  world.objects.at("w").checks_pending = false;
+  world.objects.at("w").checks = {world.Name("c")};
+  world.objects.at("w").status.checks_ready = true;
+  world.Tell("w");
+  EXPECT_EQ(world.Pass(), "") << "it has them";
+  // From now on one of them does.
+  world.AskFor("c");
+  world.Node("b1", "b");
+  EXPECT_EQ(world.Cycle(), "default/x: q spot 1000; ");
+}
+
+// What fails within that time is replaced in one decision.
+TEST(SecondPassTest, WhatIsDueWaitsForWhatComesWithIt) {
+  TopologyWorld delayed(/*joint=*/true, {"rack", kHost}, {}, Duration::Seconds(1));
+  delayed.PutQueue(8000);
+  for (const char* node : {"a1", "a2"}) delayed.Node(node, "a");
+  delayed.Starts({.name = "w", .count = 2}, "rack");
+  for (const char* node : {"b1", "b2"}) delayed.Node(node, "b");
+  delayed.Fails("w", "a1");
+  EXPECT_EQ(delayed.Cycle(), "");
+  EXPECT_EQ(delayed.engine.wake_at(), delayed.now + Duration::Seconds(1));
+  delayed.now = delayed.now + Duration::Milliseconds(999);
+  delayed.Fails("w", "a2");
+  EXPECT_EQ(delayed.Cycle(), "");
+  delayed.now = delayed.now + Duration::Milliseconds(1);
+  EXPECT_EQ(delayed.Pass(), "default/w without a1 without a2: b1 b2; ");
+  // The next one waits as long.
+  delayed.Fails("w", "b1");
+  EXPECT_EQ(delayed.Pass(), "");
+  delayed.objects.at("w").unhealthy.clear();
+  delayed.Tell("w");
+  delayed.now = delayed.now + Duration::Seconds(1);
+  EXPECT_EQ(delayed.Pass(), "") << "it is well again";
+  EXPECT_EQ(delayed.engine.wake_at(), Instant::Never());
+}
+
 TEST_P(ByTopology, WhoFindsNoPlaceThenIsEvicted) {
   TopologyWorld world(GetParam());
   world.AskFor("c");
@@ -676,7 +725,7 @@ TEST_P(ByTopology, WhoNeedsNoPlacesAnyMoreIsAdmittedWithout) {
 
 // The same of places that no topology tells.
 TEST(SecondPassTest, JointPlacesComeWithTheAdmission) {
-  QuotaWorld world(Engine::Options{.joint_placement = true});
+  QuotaWorld world(Engine::Options{.joint_placement = true, .second_pass_delay = {}});
   world.Put(QueueSpec{.name = "q"});
   model::QueueUpsert facts{.name = "q", .uid = "u-q"};
   model::Vocabulary& v = world.engine.vocabulary();

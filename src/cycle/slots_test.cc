@@ -19,7 +19,8 @@ namespace {
 class JointWorld : public QuotaWorld {
  public:
   explicit JointWorld(bool preemption = false)
-      : QuotaWorld(Engine::Options{.preemption = preemption, .joint_placement = true}) {}
+      : JointWorld(Engine::Options{.preemption = preemption, .joint_placement = true}) {}
+  explicit JointWorld(const Engine::Options& options) : QuotaWorld(options) {}
   using QuotaWorld::Put;
   void Put(const TestNode& node) { engine.Apply(FactsOf(engine.vocabulary(), node)); }
   void Put(const TestPod& pod, const std::string& of = {}) {
@@ -270,6 +271,29 @@ TEST(SlotsTest, AFlavorWhoseNodesAreFullIsAsOneWithoutQuota) {
   EXPECT_EQ(world.Cycle(), "default/c finds nodes for 1 of 3; ");
   world.Put(TestNode{.name = "r2", .cpu = 2000, .labels = {{"pool", "red"}}});
   EXPECT_EQ(world.Cycle(), "default/c: q red 3000 r r2 r2; ");
+}
+
+// Who could have stood on nodes of its first flavor comes to the next behind others, as one who
+// could have had its quota.
+TEST(SlotsTest, WhoseNodesOthersTookInTheRoundGetsTheNextFlavorInAnother) {
+  JointWorld world(Engine::Options{.attempts_per_cycle_max = 1, .joint_placement = true});
+  world.Put(QueueSpec{.name = "p", .cohort = "all", .flavors = {{"red", 4000}}});
+  world.Put(QueueSpec{.name = "q", .cohort = "all", .flavors = {{"red", 4000}, {"blue", 4000}}});
+  world.Label("red", "red");
+  world.Label("blue", "blue");
+  world.Put(TestNode{.name = "r", .cpu = 2000, .labels = {{"pool", "red"}}});
+  world.Put(TestNode{.name = "b", .cpu = 2000, .labels = {{"pool", "blue"}}});
+  world.Put(WorkloadSpec{.name = "first", .queue = "p", .count = 2, .created = 1});
+  world.Put(WorkloadSpec{.name = "second", .count = 2, .created = 2});
+  EXPECT_EQ(world.Cycle(),
+            "default/first: p red 2000 r r; default/second finds nodes for 0 of 2; ");
+  EXPECT_EQ(world.engine.wake_at(), Instant{}) << "it is looked at again at once";
+  EXPECT_EQ(world.Cycle(), "default/second: q blue 2000 b b; ");
+  // Nobody took what there never was.
+  world.Put(WorkloadSpec{.name = "third", .queue = "p", .count = 1, .created = 3});
+  world.Put(WorkloadSpec{.name = "large", .count = 1, .created = 4});
+  EXPECT_EQ(world.Cycle(),
+            "default/third finds nodes for 0 of 1; default/large finds nodes for 0 of 1; ");
 }
 
 // What is of another resource's flavor, of which there is no other, goes with either.

@@ -203,6 +203,8 @@ class QuotaWorld {
         return "full";
       case model::QueueBar::kUnsupported:
         return "unsupported";
+      case model::QueueBar::kTooMany:
+        return "too many";
     }
     if (!why->places.empty()) {
       const model::PlacesRefusal& first = why->places.front();

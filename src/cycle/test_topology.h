@@ -17,8 +17,9 @@ class TopologyWorld : public QuotaWorld {
  public:
   explicit TopologyWorld(bool joint = true,
                          const std::vector<std::string>& levels = {"rack", kHost},
-                         const model::Faults& faults = {})
-      : QuotaWorld(Engine::Options{.joint_placement = joint, .faults = faults}) {
+                         const model::Faults& faults = {}, Duration delay = {})
+      : QuotaWorld(Engine::Options{
+            .joint_placement = joint, .second_pass_delay = delay, .faults = faults}) {
     PutQueue(8000);
     model::TopologyUpsert topology{.name = "t", .uid = "u-t", .levels = {}};
     for (const std::string& level : levels) topology.levels.push_back(Name(level));
@@ -30,7 +31,7 @@ class TopologyWorld : public QuotaWorld {
     QuotaWorld::Put(QueueSpec{.name = "q", .flavors = {{"spot", cpu}}, .preemption = preemption});
   }
   // From now on the queue asks for that check.
-  void AskFor(const std::string& check) {
+  void AskFor(const std::string& check, bool brings_nodes = true) {
     model::Vocabulary& v = engine.vocabulary();
     model::QueueUpsert facts{.name = "q", .uid = "u-q"};
     const std::vector<model::NameId> flavors = {Name("spot")};
@@ -38,7 +39,8 @@ class TopologyWorld : public QuotaWorld {
     const std::vector<model::ResourceId> resources = {model::kCpu};
     const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
     facts.groups = v.resource_groups.Intern(groups);
-    if (!check.empty()) facts.checks = {{.name = Name(check), .flavors = {}}};
+    if (!check.empty())
+      facts.checks = {{.name = Name(check), .flavors = {}, .brings_nodes = brings_nodes}};
     engine.Apply(facts);
   }
   model::NameId Name(const std::string& text) { return engine.vocabulary().names.Intern(text); }

@@ -38,6 +38,14 @@ void Admissions::NoteQueue(const model::State& state, const model::QueueName& qu
   scans_.NoteQuota();
 }
 
+// Whether all of the line are looked at again, for something in its tree is noted.
+bool Admissions::IsTreeNoted(const model::State& state, NameId line) const {
+  const model::QueueName top = TopOf(state, {QueueKind::kClusterQueue, line});
+  if (changed_.contains(top) || relieved_.contains(top)) return true;
+  const model::Queue* queue = RowOf(state, line);
+  return lowered_.contains(top) && queue != nullptr && MayEvictAny(*queue);
+}
+
 void Admissions::NoteRelieved(const model::State& state, const model::QueueName& queue) {
   relieved_[TopOf(state, queue)].insert(queue.name);
   scans_.NoteQuota();
@@ -94,8 +102,7 @@ void Admissions::WakeLine(const model::State& state, NameId name) {
 }
 
 // A cycle, whose queues share no quota but are barred together, comes back to where it began.
-// `reclaiming`: those alone that may reclaim quota of others.
-void Admissions::WakeTree(const model::State& state, QueueId root, bool reclaiming) {
+void Admissions::WakeTree(const model::State& state, QueueId root, Whom whom) {
   std::vector<QueueId> todo = {root};
   std::set<QueueId> seen;
   while (!todo.empty()) {
@@ -103,7 +110,9 @@ void Admissions::WakeTree(const model::State& state, QueueId root, bool reclaimi
     todo.pop_back();
     if (!seen.insert(queue).second) continue;
     const model::Queue& row = state.queues().at(queue);
-    const bool left_out = reclaiming && row.preemption.reclaim == model::EvictionPolicy::kNever;
+    const bool left_out =
+        (whom == Whom::kReclaiming && row.preemption.reclaim == model::EvictionPolicy::kNever) ||
+        (whom == Whom::kEvicting && !MayEvictAny(row));
     if (row.kind == QueueKind::kClusterQueue && !left_out) WakeLine(state, row.name);
     for (QueueId child = row.first_child; child.valid();
          child = state.queues().at(child).next_sibling) {
@@ -117,10 +126,14 @@ void Admissions::WakeTree(const model::State& state, QueueId root, bool reclaimi
 std::set<QueueId> Admissions::WakeChanged(const model::State& state) {
   for (const auto& [kind, name] : std::exchange(changed_, {})) {
     if (const QueueId root = state.queues().Find(kind, name); root.valid()) {
-      WakeTree(state, root, /*reclaiming=*/false);
+      WakeTree(state, root, Whom::kAll);
     } else if (kind == QueueKind::kClusterQueue) {
       WakeLine(state, name);
     }
+  }
+  for (const auto& [kind, name] : std::exchange(lowered_, {})) {
+    if (const QueueId root = state.queues().Find(kind, name); root.valid())
+      WakeTree(state, root, Whom::kEvicting);
   }
   std::set<QueueId> roots;
   for (const auto& [top, queues] : std::exchange(relieved_, {})) {
@@ -130,7 +143,7 @@ std::set<QueueId> Admissions::WakeChanged(const model::State& state) {
       continue;
     }
     if (naive_) {
-      WakeTree(state, found, /*reclaiming=*/false);
+      WakeTree(state, found, Whom::kAll);
       continue;
     }
     for (const NameId queue : queues) WakeLine(state, queue);
@@ -218,8 +231,7 @@ std::optional<WorkloadLines::Place> Admissions::FirstToServe(const model::State&
     if (first == nullptr || place < *first) first = &place;
   };
   for (const auto& [name, line] : lines_.lines()) {
-    const model::QueueName top = TopOf(state, {QueueKind::kClusterQueue, name});
-    const bool woken = changed_.contains(top) || relieved_.contains(top);
+    const bool woken = IsTreeNoted(state, name);
     if (woken || active_.contains(name)) offer(line.untried);
     if (woken) offer(line.refused);
     if (!nodes_lifted_ || woken) continue;
@@ -235,11 +247,13 @@ std::optional<WorkloadLines::Place> Admissions::FirstToServe(const model::State&
 }
 
 Instant Admissions::wake_at() const {
-  if (!active_.empty() || !changed_.empty() || !relieved_.empty() || !untold_.empty() ||
-      !moved_.empty() || nodes_lifted_) {
+  if (!active_.empty() || !changed_.empty() || !lowered_.empty() || !relieved_.empty() ||
+      !untold_.empty() || !moved_.empty() || nodes_lifted_) {
     return Instant{};
   }
-  return later_.empty() ? Instant::Never() : later_.begin()->first;
+  Instant at = later_.empty() ? Instant::Never() : later_.begin()->first;
+  for (const auto& [workload, until] : spared_) at = std::min(at, until);
+  return at;
 }
 
 }  // namespace berth::cycle

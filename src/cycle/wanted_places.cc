@@ -45,7 +45,7 @@ model::Reservation WantedPlaces::For(const quota::FlavorAssignment& flavors) {
 std::optional<quota::Misplaced> WantedPlaces::Misplaced(const quota::FlavorAssignment& flavors,
                                                         quota::Room room) {
   const model::Reservation reservation = For(flavors);
-  if (state_.AsksForChecks(reservation)) return std::nullopt;
+  if (state_.PlacesComeLater(reservation)) return std::nullopt;
   SlotPlacer::Places places = room == quota::Room::kEmpty
                                   ? placer_.PlaceInEmpty(workload_, reservation)
                                   : placer_.Place(workload_, reservation);
@@ -60,7 +60,7 @@ std::optional<quota::Misplaced> WantedPlaces::Misplaced(const quota::FlavorAssig
 bool WantedPlaces::AreThereWithout(const quota::FlavorAssignment& flavors,
                                    std::span<const quota::Victim> victims) {
   const model::Reservation reservation = For(flavors);
-  if (state_.AsksForChecks(reservation)) return true;
+  if (state_.PlacesComeLater(reservation)) return true;
   return placer_.Place(workload_, reservation, RowsOf(state_, victims)).has_value();
 }
 

@@ -294,10 +294,18 @@ std::string QuotaWords::LabelsIn(const Options& options) const {
   return labels;
 }
 
+// One that may bring nodes, if it doesn't say that it brings none.
 Status QuotaWords::ReadCheck(Action& action, size_t first) {
-  if (Status none = ReadNothing(first); !none) return none;
+  const Result<Options> options = lines_.ReadOptions(first, {"nodes"});
+  if (!options) return std::unexpected(options.error());
+  std::string_view controller = "kueue.x-k8s.io/provisioning-request";
+  if (const auto at = options->find("nodes"); at != options->end()) {
+    if (at->second != "none") return lines_.Bad("nodes is none, or isn't said");
+    controller = "example.com/checks";
+  }
   made_.insert({action.kind, action.name});
-  action.body = Object("AdmissionCheck", action.name, R"({"controllerName":"example.com/checks"})");
+  action.body = Object("AdmissionCheck", action.name,
+                       fmt::format(R"({{"controllerName":"{}"}})", controller));
   return {};
 }
 

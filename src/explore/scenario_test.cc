@@ -147,6 +147,7 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"user ann\n  create flavor f\n", "f:5: unknown event \"create flavor f\""},
       {"topology t host\n", "f:4: a topology comes before nodes and queues"},
       {"check c cpu=1\n", "f:4: unknown key \"cpu\""},
+      {"check c nodes=some\n", "f:4: nodes is none, or isn't said"},
       {"queue q cpu=1 checks=c\n", "f:4: unknown check \"c\""},
       {"queue q cpu=1\nworkload w queue=q required=rack\n", "f:5: unknown level \"rack\""},
       {"queue q cpu=1\nworkload w queue=q finalizer=F\n", "f:5: \"F\" is no name of an object"},

@@ -39,6 +39,8 @@ control::SchedulerOptions OptionsOf(const Scenario& scenario, const sim::Planted
   options.groups = scenario.groups;
   options.quota = scenario.quota;
   options.engine.joint_placement = scenario.joint;
+  // It would add a moment at which everything is as it is a second later.
+  options.engine.second_pass_delay = Duration{};
   // Whether queues are ready, and how many wait in them, decides nothing.
   options.quota_options.queue_status = false;
   options.quota_options.in_use = scenario.in_use;

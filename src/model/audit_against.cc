@@ -100,16 +100,18 @@ class Teller {
   [[nodiscard]] std::string WorkloadText(const Workload& row) {
     const WorkloadStatus& s = row.status;
     return fmt::format(
-        "{} in {}, job '{}', priority {}, created {}, active {}, finished {}, reserved {} at {}, "
+        "{} in {}, job '{}', generation {}, priority {} of '{}', created {}, active {}, finished "
+        "{}, reserved {} at {}, "
         "admitted {}, on hold {}, evicted for {} at {}, held back {} until {}, checks [{}] ready "
         "{} "
         "pending {}, awaits topology {}, unhealthy {} ({}), asks [{}], has [{}]",
         state_.KeyOf(row.key), state_.KeyOf(row.local_queue),
-        row.job.valid() ? state_.UidOf(row.job) : "", row.priority, s.created.ns, s.active,
-        s.finished, s.reserved, s.reserved ? s.reserved_at.ns : 0, s.admitted, s.on_hold,
-        static_cast<int>(s.evicted_for), s.evicted_at.ns, s.held_back, s.requeue_at.ns,
-        List(row.checks), s.checks_ready, row.checks_pending, s.awaits_topology,
-        List(row.unhealthy), s.on_unhealthy_node, SlotsText(row), ReservationText(row.reserved));
+        row.job.valid() ? state_.UidOf(row.job) : "", row.generation, row.priority,
+        Name(row.priority_class), s.created.ns, s.active, s.finished, s.reserved,
+        s.reserved ? s.reserved_at.ns : 0, s.admitted, s.on_hold, static_cast<int>(s.evicted_for),
+        s.evicted_at.ns, s.held_back, s.requeue_at.ns, List(row.checks), s.checks_ready,
+        row.checks_pending, s.awaits_topology, List(row.unhealthy), s.on_unhealthy_node,
+        SlotsText(row), ReservationText(row.reserved));
   }
 
  private:

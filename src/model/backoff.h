@@ -11,7 +11,7 @@ namespace berth::model {
 inline constexpr Duration kBackoffInitial = Duration::Seconds(1);
 inline constexpr Duration kBackoffMax = Duration::Seconds(10);
 
-// How long a pod is spared when its eviction is refused, the first time and at most. Each end of it
+// How long a pod or workload is spared when its eviction is refused, at first and at most. Each end
 // may cost a mark and another refusal, which cost nothing else: who is doubtful goes first.
 inline constexpr Duration kSparedInitial = Duration::Seconds(10);
 inline constexpr Duration kSparedMax = Duration::Minutes(5);

@@ -113,8 +113,9 @@ struct NominationStands {
   std::string uid;
 };
 
-// The eviction of the pod or workload was refused, or failed again and again. A pod is spared for a
-// while, longer each time. The promise that it was to leave for, if that stands, is taken back.
+// The eviction of the pod or workload was refused, or failed again and again. It is spared for a
+// while, longer each time: others are evicted, if that helps. The promise that it was to leave for,
+// if that stands, is taken back.
 struct EvictionRefused {
   std::string uid;
   int32_t code = 0;     // HTTP status, for the user.

@@ -152,7 +152,8 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
     hasher.Add(r.taint.key.value).Add(r.taint.value.value).Add(r.taint.effect);
     hasher.Add(r.amount).Add(r.assumed).Add(r.most);
   }
-  hasher.Add(promised).Add(victims_count).Add(shared).Add(places.size());
+  hasher.Add(promised).Add(victims_count).Add(shared).Add(spared.value).Add(spared_count);
+  hasher.Add(places.size());
   for (const PlacesRefusal& p : places) {
     hasher.Add(p.pod_set).Add(p.needed).Add(p.found).Add(p.beside_leaving).Add(p.may_evict);
     hasher.Add(p.evicts_below.has_value()).Add(p.evicts_below.value_or(0)).Add(p.evicted);

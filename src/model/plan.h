@@ -115,6 +115,7 @@ enum class QueueBar : uint8_t {
   kBehind,       // Who stands before it in a StrictFIFO queue finds no quota.
   kFull,         // The scheduler holds as many claims as it can.
   kUnsupported,  // Its pods are to get places with its quota, and nobody here can place them.
+  kTooMany,      // It has more pods than a scheduler holds.
 };
 
 // Why pods that a workload would have find no nodes, though there is quota for them.
@@ -148,6 +149,10 @@ struct WorkloadRefusal {
   bool promised = false;       // It gets its quota once those are gone that leave for it.
   uint32_t victims_count = 0;  // Who was found to have to leave when it was promised.
   bool shared = false;         // All of them left for others already then.
+  // Who would have to leave, and is spared since the server refused that it is evicted: the first,
+  // and of how many. Good as long as that holds quota.
+  KeyId spared = {};
+  uint32_t spared_count = 0;
   bool operator==(const WorkloadRefusal&) const = default;
   void AddTo(Hasher& hasher) const;
 };

@@ -126,6 +126,9 @@ void State::ApplyRefused(const EvictionRefused& facts) {
     // It leaves all the same.
     if (!claimant.valid() || StageOf(workloads_.at(victim).status) == WorkloadStage::kEvicted)
       return;
+    Workload& row = workloads_.mutable_at(victim);
+    row.spared_until = facts.at + SparedFor(++row.spared_count);
+    changed_workloads_.push_back(victim);
     EndQuotaPromise(claimant, Cause::kWriteRefused);
     changed_workloads_.push_back(claimant);
     return;
@@ -149,6 +152,13 @@ void State::ApplyRefused(const EvictionRefused& facts) {
 void State::EndSparing(PodId id) {
   pods_.mutable_at(id).spared_until = Instant{};
   TouchNodeOf(id, kTouchFreed);
+}
+
+void State::EndSparing(WorkloadId id) {
+  workloads_.mutable_at(id).spared_until = Instant{};
+  changed_workloads_.push_back(id);
+  changed_holders_.push_back(id);
+  ChangeQueue(queues_.Find(QueueKind::kClusterQueue, ChargedTo(workloads_.at(id)).cluster_queue));
 }
 
 void State::TouchNodeOf(PodId id, TouchKinds kinds) {

@@ -357,7 +357,7 @@ void QueueTable::AddTo(Hasher& hasher) const {
         .Add(row.lacks_checks)
         .Add(row.checks.size());
     for (const QueueCheck& check : row.checks) {
-      hasher.Add(check.name.value).Add(check.flavors.size());
+      hasher.Add(check.name.value).Add(check.brings_nodes).Add(check.flavors.size());
       for (const NameId flavor : check.flavors) hasher.Add(flavor.value);
     }
     hasher.Add(row.weight);

@@ -77,6 +77,8 @@ struct QueueFungibility {
 struct QueueCheck {
   NameId name;
   std::vector<NameId> flavors;  // Of those alone that get one of them; empty: of all.
+  // Who passes it may find other nodes than there were: places come after it, not with quota.
+  bool brings_nodes = true;
   bool operator==(const QueueCheck&) const = default;
 };
 

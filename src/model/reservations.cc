@@ -102,7 +102,9 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   Workload& row = workloads_.mutable_at(id);
   const KeyId queue_before = std::exchange(row.local_queue, keys_.Acquire(facts.local_queue));
   if (queue_before.valid()) keys_.Release(queue_before);
+  row.generation = facts.generation;
   row.priority = facts.priority;
+  row.priority_class = facts.priority_class;
   row.status = facts.status;
   SetJob(id, facts.job);
   row.slots = facts.slots;
@@ -122,18 +124,24 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
     row.errors = 0;
     row.not_before = {};
   }
-  // A promise was made to one that waited as it did then.
+  // A promise was made to one that waited as it did then, and asked for what it did.
   std::vector<WorkloadId> spared;
-  if (row.status != before.status || row.slots != before.slots || row.priority != before.priority) {
+  if (row.status != before.status || row.slots != before.slots || row.priority != before.priority ||
+      row.generation != before.generation) {
     spared = TakePromise(id);
+  }
+  if (const WorkloadStage stage = StageOf(row.status);
+      stage != WorkloadStage::kReserved && stage != WorkloadStage::kAdmitted) {
+    row.spared_until = {};
+    row.spared_count = 0;
   }
   SettleReservations(std::span(&id, 1), finished ? Cause::kOwnerFinished : Cause::kObserved);
   if (IsLeaving(id)) Unseat(id);
   Spare(spared);
   const Workload& after = workloads_.at(id);
   if (after != before) changed_workloads_.push_back(id);
-  // Others may evict it that could not.
-  if (after.priority < before.priority && !ChargedTo(after).charges.empty())
+  const bool holds = !ChargedTo(before).charges.empty() && !ChargedTo(after).charges.empty();
+  if (holds && IsOfOtherPriorityClass(before, after))
     ChangeQueue(queues_.Find(QueueKind::kClusterQueue, ChargedTo(after).cluster_queue));
 }
 
@@ -342,10 +350,10 @@ bool IsFor(const QueueCheck& check, const Reservation& reservation) {
 
 }  // namespace
 
-bool State::AsksForChecks(const Reservation& reservation) const {
+bool State::PlacesComeLater(const Reservation& reservation) const {
   const QueueId q = queues_.Find(QueueKind::kClusterQueue, reservation.cluster_queue);
   return q.valid() && std::ranges::any_of(queues_.at(q).checks, [&](const QueueCheck& check) {
-           return IsFor(check, reservation);
+           return check.brings_nodes && IsFor(check, reservation);
          });
 }
 

@@ -291,6 +291,8 @@ class State {
   void NoteOverdue(PodId pod);
   // A pod whose eviction was refused may be evicted again: its time is over.
   void EndSparing(PodId pod);
+  // The same of a workload that holds quota.
+  void EndSparing(WorkloadId workload);
   // The pod was tried in vain: others go first until its unschedulable backoff is over, which grows
   // with each attempt.
   void NoteAttempt(PodId pod, Instant now);
@@ -307,8 +309,9 @@ class State {
   void GiveUp(WorkloadId workload);
   // Whether it passed all admission checks that its queue asks for, with the flavors that it has.
   [[nodiscard]] bool PassedChecks(WorkloadId workload) const;
-  // Whether some are asked for. O(checks x flavors).
-  [[nodiscard]] bool AsksForChecks(const Reservation& reservation) const;
+  // Whether one is asked for that may bring nodes: then places come once all are passed. O(checks x
+  // flavors).
+  [[nodiscard]] bool PlacesComeLater(const Reservation& reservation) const;
   // Promises the reservation to the workload, which waits and is promised nothing: what others
   // leave is for it, and so are its slots on their nodes. The victims hold quota and are to leave
   // for it, besides those that leave already, and `pods` are to be evicted for it. REQUIRES:

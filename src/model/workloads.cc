@@ -53,7 +53,8 @@ void LocalQueue::AddTo(Hasher& hasher) const {
 }
 
 void Workload::AddTo(Hasher& hasher) const {
-  hasher.Add(uid.value).Add(key.value).Add(local_queue.value).Add(job.value).Add(priority);
+  hasher.Add(uid.value).Add(key.value).Add(local_queue.value).Add(job.value);
+  hasher.Add(generation).Add(priority).Add(priority_class.value);
   hasher.Add(status.created.ns).Add(status.active).Add(status.finished).Add(status.reserved);
   hasher.Add(status.reserved_at.ns);
   hasher.Add(status.admitted).Add(status.on_hold).Add(status.evicted_for);
@@ -79,7 +80,7 @@ void Workload::AddTo(Hasher& hasher) const {
   model::AddTo(hasher, promised);
   hasher.Add(victims.size());
   for (const WorkloadId victim : victims) hasher.Add(victim.value);
-  hasher.Add(claimant.value).Add(evicted_because);
+  hasher.Add(claimant.value).Add(evicted_because).Add(spared_until.ns).Add(spared_count);
 }
 
 const Reservation& ChargedTo(const Workload& workload) {
@@ -96,6 +97,11 @@ Instant WaitsFrom(const Workload& workload) {
     return Instant::Never();
   }
   return std::max(status.requeue_at, workload.not_before);
+}
+
+bool IsOfOtherPriorityClass(const Workload& before, const Workload& now) {
+  if (!now.priority_class.valid()) return false;
+  return now.priority_class != before.priority_class || now.priority != before.priority;
 }
 
 bool IsToBeEvicted(const Workload& workload) {

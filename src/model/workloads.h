@@ -122,7 +122,9 @@ struct WorkloadUpsert {
   std::string key;          // "namespace/name"
   std::string local_queue;  // Its key, as above.
   std::string job;          // The uid of the Job that it is of; empty: none.
+  int64_t generation = 0;   // Of its spec.
   int32_t priority = 0;
+  NameId priority_class = {};  // The WorkloadPriorityClass that it is from; invalid: from none.
   WorkloadStatus status = {};
   std::vector<WorkloadSlots> slots = {};  // By pod set.
   Reservation reserved = {};              // status.admission; read while status.reserved.
@@ -143,7 +145,9 @@ struct Workload {
   KeyId key;
   KeyId local_queue;
   OwnerId job;  // Invalid: of none.
+  int64_t generation = 0;
   int32_t priority = 0;
+  NameId priority_class;
   WorkloadStatus status;
   std::vector<WorkloadSlots> slots;
   Reservation reserved;
@@ -165,6 +169,9 @@ struct Workload {
   // For whom it is evicted, and why; invalid: for none of those that are known.
   WorkloadId claimant;
   VictimReason evicted_because = VictimReason::kInQueue;
+  // While its eviction is not tried, since it was refused so often in a row; zero: it may be.
+  Instant spared_until;
+  uint32_t spared_count = 0;
 
   bool operator==(const Workload&) const = default;
   void AddTo(Hasher& hasher) const;
@@ -176,6 +183,9 @@ struct Workload {
 // From when on it may be tried, nothing being charged: IsQueued() and the error backoff of our own
 // writes. Never() if more than time is missing.
 [[nodiscard]] Instant WaitsFrom(const Workload& workload);
+// Whether the WorkloadPriorityClass that it is from is another than before, or gives it another
+// priority. What nobody else's class gives is its own to say.
+[[nodiscard]] bool IsOfOtherPriorityClass(const Workload& before, const Workload& now);
 // Whether its object is to be told that it is evicted, and was not yet.
 [[nodiscard]] bool IsToBeEvicted(const Workload& workload);
 

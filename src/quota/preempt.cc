@@ -637,6 +637,7 @@ void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId
 }
 
 bool MayEvict(EvictionPolicy policy, const Preemptor& preemptor, const Admitted& workload) {
+  if (workload.spared && !preemptor.spares_nobody) return false;
   switch (policy) {
     case EvictionPolicy::kNever:
       return false;

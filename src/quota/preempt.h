@@ -27,6 +27,7 @@ struct Admitted {
   Instant reserved_at;   // When it got its quota.
   Instant queued_at;     // Its age in the queue's order.
   bool evicted = false;  // It is to go, and still charged.
+  bool spared = false;   // It stays for now: the server refused that it is evicted.
   bool operator==(const Admitted&) const = default;
 };
 
@@ -61,6 +62,8 @@ struct Preemptor {
   // Where set: whether it has all else that it needs once those are gone. The more of them, the
   // more it has. Asked of those whose quota would do.
   std::function<bool(std::span<const Victim>)> has_rest = {};
+  bool spares_nobody =
+      false;  // To tell who is in its way: those are evicted, too, that are spared.
 };
 
 // Those that hold quota in the queue, or are promised it.
@@ -77,7 +80,7 @@ std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction
 void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId owner,
             const Demand& demand);
 
-// Whether the policy lets the preemptor evict the workload.
+// Whether the policy lets the preemptor evict the workload, which nothing spares.
 [[nodiscard]] bool MayEvict(model::EvictionPolicy policy, const Preemptor& preemptor,
                             const Admitted& workload);
 

@@ -64,8 +64,10 @@ void AddQueues(const Truth& truth, codec::Decoder& decoder, model::State& state)
     state.Apply(translate::QueueFacts(decoder.Cohort(document).value(), state.vocabulary()));
   });
   std::set<std::string> done;  // Checks that somebody does.
+  std::map<std::string, bool, std::less<>> brings_nodes;
   ForEachOf(truth, kChecksPrefix, [&](std::string_view document) {
     const api::AdmissionCheck check = decoder.AdmissionCheck(document).value();
+    brings_nodes[check.meta.name] = control::BringsNodes(check.controller);
     const api::Condition* active = api::Find(check.conditions, "Active");
     if (active != nullptr && active->status == "True") done.insert(check.meta.name);
   });
@@ -74,6 +76,10 @@ void AddQueues(const Truth& truth, codec::Decoder& decoder, model::State& state)
     model::QueueUpsert facts = translate::QueueFacts(queue, state.vocabulary());
     facts.lacks_checks = !std::ranges::all_of(
         queue.checks, [&](const api::RequiredCheck& check) { return done.contains(check.name); });
+    for (model::QueueCheck& check : facts.checks) {
+      const auto known = brings_nodes.find(state.vocabulary().names.View(check.name));
+      check.brings_nodes = known == brings_nodes.end() || known->second;
+    }
     state.Apply(facts);
   });
 }
@@ -118,14 +124,18 @@ void AddLocalQueues(const Truth& truth, codec::Decoder& decoder, model::State& s
 // What can't be read is not known.
 void AddWorkloads(const Truth& truth, const control::Taking& taking, codec::Decoder& decoder,
                   model::State& state) {
+  translate::PriorityClasses classes;
+  ForEachOf(truth, kClassesPrefix, [&](std::string_view document) {
+    classes.Put(decoder.PriorityClass(document).value());
+  });
   ForEachOf(truth, kWorkloadsPrefix, [&](std::string_view document) {
     const api::Workload workload = decoder.Workload(document).value();
     std::optional<api::Placement> placement;
     if (const auto text = api::Find(workload.meta.annotations, api::kPlacementAnnotation)) {
       if (auto read = decoder.Placement(*text)) placement = *std::move(read);
     }
-    const auto facts =
-        control::FactsOf(workload, taking, placement ? &*placement : nullptr, state.vocabulary());
+    const auto facts = control::FactsOf(workload, taking, placement ? &*placement : nullptr,
+                                        state.vocabulary(), &classes);
     if (facts) state.Apply(*facts);
   });
 }

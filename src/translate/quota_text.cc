@@ -63,6 +63,15 @@ std::string UnsupportedText(const model::Workload& row, const model::State& stat
   return {};
 }
 
+std::string TooManyText(const model::Workload& row) {
+  uint64_t pods = 0;
+  for (const model::WorkloadSlots& slots : row.slots) pods += slots.count;
+  return fmt::format(
+      "spec.podSets: {} pods are more than a scheduler holds, which are {}: ask for "
+      "fewer",
+      pods, limits::kSlotsMax);
+}
+
 // Why no flavors are looked at, of the queues that the workload comes through.
 WaitText BarText(const model::WorkloadRefusal& refusal, const model::Workload& row,
                  std::string_view cluster_queue, const model::State& state) {
@@ -120,6 +129,8 @@ WaitText BarText(const model::WorkloadRefusal& refusal, const model::Workload& r
       return {"WaitingForQuota", "the scheduler holds as many admitted pods as it can"};
     case model::QueueBar::kUnsupported:
       return {"Misconfigured", UnsupportedText(row, state)};
+    case model::QueueBar::kTooMany:
+      return {"Misconfigured", TooManyText(row)};
   }
   return {};
 }
@@ -232,6 +243,12 @@ WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model:
                                                                : kNoPlaceInTopology),
       fmt::format("couldn't assign flavors to pod set {}: {}", pod_set, fmt::join(reasons, ", "))};
   if (refusal.promised) return PromisedText(refusal, std::move(text.message));
+  if (refusal.spared_count > 0) {
+    text.message += fmt::format(
+        ". The server refused to evict {} workload(s) for it, as Workload {}: that is tried again "
+        "less and less often; find out who refuses it, or evict it by hand",
+        refusal.spared_count, state.KeyOf(refusal.spared));
+  }
   return text;
 }
 

@@ -29,6 +29,11 @@ uint32_t Clamped(int64_t count) {
   return static_cast<uint32_t>(std::clamp(count, int64_t{0}, limits::kSlotsMax));
 }
 
+// Of what is asked for, be it more than can be held.
+uint32_t CountOf(int64_t count) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(count, 0, std::numeric_limits<uint32_t>::max()));
+}
+
 // As pods are when they are made: what is limited and not requested is requested.
 void RequestLimits(std::vector<api::Container>& containers) {
   for (api::Container& container : containers) {
@@ -285,41 +290,43 @@ std::optional<std::string> RequestsBeyondLimits(const api::Workload& workload) {
   return fmt::format("[{}]", fmt::join(faults, ", "));
 }
 
+bool IsOfWorkloadClass(const api::Workload& workload) {
+  return !workload.priority_class.empty() && workload.priority_class_group != "scheduling.k8s.io";
+}
+
 // What the pods will have. A class of workloads says nothing of theirs; then the template tells.
-int32_t PodPriorityOf(const api::Workload& workload, const api::PodSpec& spec) {
-  const bool of_workloads =
-      !workload.priority_class.empty() && workload.priority_class_group != "scheduling.k8s.io";
-  return PriorityOf(of_workloads ? spec.priority : workload.priority);
+PriorityClasses::Priority PodPriorityOf(const api::Workload& workload, const api::PodSpec& spec,
+                                        const PriorityClasses& classes) {
+  PriorityClasses::Priority priority = classes.Of(spec);
+  if (!IsOfWorkloadClass(workload)) priority.value = PriorityOf(workload.priority);
+  return priority;
 }
 
 Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
-                                                  model::Vocabulary& vocabulary) {
+                                                  model::Vocabulary& vocabulary,
+                                                  const PriorityClasses& classes) {
   if (workload.pod_sets.empty()) return Fail(ErrorCode::kInvalid, "spec.podSets: it has none");
   if (const auto faults = RequestsBeyondLimits(workload))
     return Fail(ErrorCode::kInvalid, "resources validation failed: " + *faults);
   std::vector<model::WorkloadSlots> slots;
   for (const api::WorkloadPodSet& pods : workload.pod_sets) {
-    if (pods.count > limits::kSlotsMax) {
-      return Fail(ErrorCode::kTooLarge,
-                  fmt::format("spec.podSets: {} has {} pods, more than a scheduler holds: {}",
-                              pods.name, pods.count, limits::kSlotsMax));
-    }
     const Result<model::ClassSpec> spec = ClassOf(PodOf(pods), vocabulary);
     if (!spec) {
       return Fail(spec.error().code,
                   fmt::format("spec.podSets: {}: {}", pods.name, spec.error().message));
     }
-    const uint32_t count = Clamped(pods.count - ReclaimableOf(workload, pods.name));
+    const PriorityClasses::Priority priority = PodPriorityOf(workload, *pods.spec, classes);
+    const uint32_t count = CountOf(pods.count - ReclaimableOf(workload, pods.name));
     slots.push_back(
         {.name = vocabulary.names.Intern(pods.name),
          .class_id = vocabulary.classes.Intern(*spec),
          .count = count,
-         .done = Clamped(pods.count) - count,
-         .missing_max = count - std::min(count, Clamped(pods.min_count.value_or(count))),
+         .done = CountOf(pods.count) - count,
+         .missing_max = count - std::min(count, CountOf(pods.min_count.value_or(count))),
          .topology =
              pods.topology ? TopologyWishOf(*pods.topology, vocabulary) : model::TopologyWish{},
-         .priority = PodPriorityOf(workload, *pods.spec),
-         .preempts = Preempts(*pods.spec)});
+         .priority = priority.value,
+         .preempts = priority.preempts});
   }
   return slots;
 }
@@ -328,14 +335,18 @@ Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
 
 Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
                                             model::Vocabulary& vocabulary,
-                                            const api::Placement* placement) {
+                                            const api::Placement* placement,
+                                            const PriorityClasses* classes) {
   const std::string& place = workload.meta.namespace_name;
   model::WorkloadUpsert facts{.uid = workload.meta.uid,
                               .key = place + '/' + workload.meta.name,
                               .local_queue = place + '/' + workload.queue,
                               .job = JobOf(workload.meta),
+                              .generation = workload.meta.generation,
                               .status = WorkloadStatusOf(workload)};
   facts.priority = PriorityOf(workload.priority);
+  if (IsOfWorkloadClass(workload))
+    facts.priority_class = vocabulary.names.Intern(workload.priority_class);
   // One that is being deleted wants no quota, and what it has is given back once nothing of it runs
   // any more, as by one that is evicted.
   if (workload.meta.deletion_time) {
@@ -345,7 +356,8 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
       facts.status.evicted_at = *workload.meta.deletion_time;
     }
   }
-  Result<std::vector<model::WorkloadSlots>> slots = SlotsOf(workload, vocabulary);
+  Result<std::vector<model::WorkloadSlots>> slots =
+      SlotsOf(workload, vocabulary, classes == nullptr ? PriorityClasses{} : *classes);
   if (slots) {
     facts.slots = *std::move(slots);
   } else if (!facts.status.reserved && !facts.status.finished) {

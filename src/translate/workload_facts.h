@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "model/vocabulary.h"
 #include "model/workloads.h"
+#include "translate/priority_classes.h"
 
 // Workloads and LocalQueues to the model's facts, and what was decided of them back to objects, as
 // translate/facts.h. Cost: O(size of the object).
@@ -16,15 +17,21 @@ namespace berth::translate {
 // request is requested, as it will be of their pods.
 //
 // Fails with kInvalid or kTooLarge where a template of its does, as PodFacts(), or it has no pod
-// sets or too many pods; but what has quota, or is finished, is told without its slots.
+// sets; but what has quota, or is finished, is told without its slots. Counts are as they are, be
+// they of more pods than a scheduler holds.
 //
 // `placement`: what its annotation says; read if it is of its admission, and has a place for each
 // of its pods, or for none of a pod set. Where the assignment to a topology tells nodes it is
 // these, and of the annotation the devices of those that it tells, too: the two are written one
 // after the other. Null: nothing.
-[[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(
-    const api::Workload& workload, model::Vocabulary& vocabulary,
-    const api::Placement* placement = nullptr);
+//
+// `classes`: of its pods; null: none is there. Of what pods have by a PriorityClass the Workload's
+// own priority tells, unless that is of a WorkloadPriorityClass; whether they may evict others the
+// class tells in any case.
+[[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
+                                                          model::Vocabulary& vocabulary,
+                                                          const api::Placement* placement = nullptr,
+                                                          const PriorityClasses* classes = nullptr);
 
 // status.admission of what was decided, with amounts as upstream prints them.
 [[nodiscard]] api::Admission AdmissionOf(const model::Workload& workload,

@@ -52,6 +52,43 @@ TEST(WorkloadFactsTest, FewerPodsMayDo) {
   EXPECT_EQ(later->slots[0].missing_max, 0u);
 }
 
+// A class of workloads says nothing of pods; and whether these may evict others no Workload says.
+TEST(WorkloadFactsTest, PodsHaveThePriorityOfTheirClass) {
+  model::State state;
+  PriorityClasses classes;
+  const auto has = [&](const api::Workload& workload) {
+    const auto facts = WorkloadFacts(workload, state.vocabulary(), nullptr, &classes);
+    return fmt::format("{} {}, of {}", facts->slots[0].priority, facts->slots[0].preempts,
+                       facts->priority);
+  };
+  api::Workload named = Asks({Pods("a", 1, 1)});
+  named.pod_sets[0].spec.Edit().priority_class_name = "high";
+  named.priority = 7;
+  api::Workload of_class = named;
+  of_class.priority_class = "urgent";
+  of_class.priority_class_group = "kueue.x-k8s.io";
+  api::Workload plain = of_class;
+  plain.pod_sets[0].spec.Edit().priority_class_name.clear();
+  EXPECT_EQ(has(named), "7 true, of 7");
+  EXPECT_EQ(has(of_class), "0 true, of 7") << "there is no such class";
+  EXPECT_TRUE(classes.Put({.meta = {.name = "high"}, .value = 100, .preemption_policy = "Never"}));
+  EXPECT_FALSE(classes.Put({.meta = {.name = "high"}, .value = 100, .preemption_policy = "Never"}));
+  EXPECT_EQ(has(named), "7 false, of 7");
+  EXPECT_EQ(has(of_class), "100 false, of 7");
+  EXPECT_EQ(has(plain), "0 true, of 7");
+  classes.Put({.meta = {.name = "b"}, .value = 50, .global_default = true});
+  classes.Put({.meta = {.name = "a"}, .value = 60, .global_default = true});
+  EXPECT_EQ(has(plain), "50 true, of 7") << "of two defaults the lower";
+  EXPECT_EQ(has(of_class), "100 false, of 7");
+  // What the template says itself.
+  of_class.pod_sets[0].spec.Edit().priority = 3;
+  of_class.pod_sets[0].spec.Edit().preemption_policy = "PreemptLowerPriority";
+  EXPECT_EQ(has(of_class), "3 true, of 7");
+  EXPECT_TRUE(classes.Remove("high"));
+  EXPECT_FALSE(classes.Remove("high"));
+  EXPECT_EQ(has(named), "7 true, of 7");
+}
+
 TEST(WorkloadFactsTest, AnAdmissionTellsWithHowManyPodsItStarts) {
   model::State state;
   const auto facts = WorkloadFacts(Asks({Pods("a", 5, 1000), Pods("b", 3, 0)}), state.vocabulary());

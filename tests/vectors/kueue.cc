@@ -147,6 +147,7 @@ constexpr std::pair<std::string_view, Table> kTables[] = {
     {"TestUsedNodes", UsedNodes},
     {"TestValidateLimitRange", ValidLimitRange},
     {"TestValidateResources", ValidResources},
+    {"TestWorkloadPriorityClassChanged", PriorityClassOfHolder},
     {"Test_Delete", LineScript},
     {"Test_DeleteFromLocalQueue", LineScript},
     {"Test_Pop", LineScript},
@@ -185,8 +186,6 @@ std::string_view NotAsked(std::string_view suite) {
       {"TestUpdateUnadmittedWorkload", "metrics of Kueue"},
       {"TestWithPreprocessedDRAResources", "devices that are claimed"},
       {"TestWithPreprocessedDRAResourcesReplacesExtendedResources", "devices that are claimed"},
-      {"TestWorkloadPriorityClassChanged",
-       "which class a priority is from: spec.priority alone counts"},
   };
   const auto found = kReasons.find(suite);
   return found == kReasons.end() ? "" : found->second;

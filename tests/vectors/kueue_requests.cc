@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -40,8 +41,6 @@ class Facts {
   explicit Facts(const JsonObject& workload) {
     const auto facts =
         translate::WorkloadFacts(ViewOf(&codec::Decoder::Workload, workload), vocabulary_);
-    if (!facts && facts.error().code == ErrorCode::kTooLarge)
-      throw NotApplicable("more pods than a scheduler holds");
     if (!facts) throw Mismatch(facts.error().message);
     facts_ = *facts;
   }
@@ -70,7 +69,11 @@ class Facts {
     for (const model::ResourceAmount& a : vocabulary_.bundles.View(amounts)) {
       if (a.resource == model::kPods || a.amount == 0) continue;
       const std::string resource(vocabulary_.resources.Name(a.resource));
-      sum.amounts[resource] += a.amount * count;
+      // Upstream's sums end at the most that there is.
+      int64_t all = 0;
+      const bool beyond = __builtin_mul_overflow(a.amount, count, &all) ||
+                          __builtin_add_overflow(sum.amounts[resource], all, &all);
+      sum.amounts[resource] = beyond ? std::numeric_limits<int64_t>::max() : all;
       if (!flavor.empty()) sum.flavors[resource] = flavor;
     }
   }

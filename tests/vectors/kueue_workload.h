@@ -12,6 +12,7 @@ void IsOnHold(const Case& test);
 void LostReservation(const Case& test);
 void NeedsSecondPass(const Case& test);
 void OneCondition(const Case& test);
+void PriorityClassOfHolder(const Case& test);
 void QuotaReservation(const Case& test);
 void QueueOrderTimestamp(const Case& test);
 void ReclaimedPods(const Case& test);
