@@ -272,8 +272,9 @@ bool ReadNodes(const Json& json, Nodes& nodes, bool& self) {
     if (!ReadElement(item.key(), node.element)) return false;
     if (node.element.empty()) continue;
     if (!ReadNodes(item.value(), node.children, node.member)) return false;
-    PutNode(nodes, std::move(node));
+    AddNode(nodes, std::move(node));
   }
+  SortNodes(nodes);
   if (nodes.empty()) self = true;
   return true;
 }
@@ -358,19 +359,30 @@ bool HasPath(const FieldSet& set, const std::vector<PathElement>& path) {
   return false;
 }
 
-void PutNode(Nodes& siblings, FieldSetNode node) {
-  if (!node.member && node.children.empty()) return;
-  if (siblings.empty() || Precedes(siblings.back(), node.element)) {
-    siblings.push_back(std::move(node));
-    return;
+void AddNode(Nodes& siblings, FieldSetNode node) {
+  if (node.member || !node.children.empty()) siblings.push_back(std::move(node));
+}
+
+void SortNodes(Nodes& siblings) {
+  const auto before = [](const FieldSetNode& a, const FieldSetNode& b) {
+    return Precedes(a, b.element);
+  };
+  const auto unordered = std::ranges::adjacent_find(
+      siblings,
+      [&](const FieldSetNode& a, const FieldSetNode& b) { return !Precedes(a, b.element); });
+  if (unordered == siblings.end()) return;
+  std::ranges::stable_sort(siblings, before);
+  Nodes joined;
+  joined.reserve(siblings.size());
+  for (FieldSetNode& node : siblings) {
+    if (joined.empty() || joined.back().element != node.element) {
+      joined.push_back(std::move(node));
+      continue;
+    }
+    joined.back().member = joined.back().member || node.member;
+    joined.back().children = UnionOf(joined.back().children, node.children);
   }
-  const auto at = std::lower_bound(siblings.begin(), siblings.end(), node.element, &Precedes);
-  if (at == siblings.end() || at->element != node.element) {
-    siblings.insert(at, std::move(node));
-    return;
-  }
-  at->member = at->member || node.member;
-  at->children = UnionOf(at->children, node.children);
+  siblings = std::move(joined);
 }
 
 FieldSet Union(const FieldSet& a, const FieldSet& b) { return {UnionOf(a.nodes, b.nodes)}; }

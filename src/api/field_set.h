@@ -40,9 +40,11 @@ struct FieldSet {
 // Adds a path; its parents are not added.
 void InsertPath(FieldSet& set, const std::vector<PathElement>& path);
 [[nodiscard]] bool HasPath(const FieldSet& set, const std::vector<PathElement>& path);
-// Puts a node where it belongs among its siblings, or into the one that is there. A node without
-// members leaves things as they are.
-void PutNode(std::vector<FieldSetNode>& siblings, FieldSetNode node);
+// Adds a node to siblings that are sorted once all are there; one without members leaves things as
+// they are.
+void AddNode(std::vector<FieldSetNode>& siblings, FieldSetNode node);
+// Puts siblings in order and joins those of one element. Cost: O(n log n), n where they are sorted.
+void SortNodes(std::vector<FieldSetNode>& siblings);
 
 // Cost of each: linear in the nodes of both.
 [[nodiscard]] FieldSet Union(const FieldSet& a, const FieldSet& b);

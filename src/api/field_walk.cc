@@ -85,15 +85,16 @@ class Walker {
         const bool empty = item.value().is_null() ||
                            (item.value().is_object() && item.value().get_object().empty());
         if (empty || !IsNamed(atom, item.key())) node.member = true;
-        PutNode(out, std::move(node));
+        AddNode(out, std::move(node));
       }
     } else if (value.is_array()) {
       for (const auto& [element, items] : ItemsOf(atom, value)) {
         FieldSetNode node{.element = element, .member = true, .children = {}};
         if (items.size() == 1) Collect(atom.item, *items.front(), node.children);
-        PutNode(out, std::move(node));
+        AddNode(out, std::move(node));
       }
     }
+    SortNodes(out);
     return false;
   }
 
@@ -123,6 +124,7 @@ class Walker {
     } else {
       CompareItems(atom, before, after, out);
     }
+    Sort(out);
     return out;
   }
 
@@ -485,8 +487,15 @@ class Walker {
 
   static void AttachTo(Nodes& siblings, std::string_view element, bool member, Nodes children) {
     if (!member && children.empty()) return;
-    PutNode(siblings,
+    AddNode(siblings,
             {.element = PathElement(element), .member = member, .children = std::move(children)});
+  }
+
+  // Children come in the order of the documents.
+  static void Sort(Difference& out) {
+    SortNodes(out.removed);
+    SortNodes(out.modified);
+    SortNodes(out.added);
   }
 
   static void Attach(std::string_view element, Difference child, Difference& out) {

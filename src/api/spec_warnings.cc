@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +39,10 @@ constexpr std::array<Note, 4> kOldVolumes = {{
     {"rbd", "deprecated in v1.28, non-functional in v1.31+"},
 }};
 
+// More than upstream's bound of all texts together lets through.
+constexpr size_t kWarningsMax = 256;
+// With so many of one number and protocol each further one is compared.
+constexpr size_t kPortsComparedMax = 64;
 constexpr std::string_view kOldSeccomp =
     R"(non-functional in v1.27+; use the "seccompProfile" field instead)";
 constexpr std::string_view kOldAppArmor =
@@ -68,7 +74,8 @@ class Warner {
  private:
   template <typename... Args>
   void Add(fmt::format_string<Args...> format, Args&&... args) {
-    warnings_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    if (warnings_.size() < kWarningsMax)
+      warnings_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
   void Fraction(const std::string& path, const Json& amounts, std::string_view resource);
   void OfTerm(const std::string& path, const Json& term);
@@ -172,22 +179,20 @@ void Warner::OfVolumes(const std::string& spec, const Json& pods) {
 }
 
 void Warner::OfNames(const std::string& spec, const Json& pods) {
-  const auto seen_before = [](const JsonArray& list, size_t index, std::string_view member) {
-    const std::string_view text = TextAt(list[index], member);
-    return std::any_of(list.begin(), list.begin() + static_cast<ptrdiff_t>(index),
-                       [&](const Json& other) { return TextAt(other, member) == text; });
-  };
   const JsonArray& aliases = ArrayAt(pods, "spec.hostAliases");
+  std::set<std::string_view> addresses;
   for (size_t i = 0; i < aliases.size(); ++i) {
-    if (!seen_before(aliases, i, "ip")) continue;
-    Add("{}.hostAliases[{}].ip: duplicate ip \"{}\"", spec, i, TextAt(aliases[i], "ip"));
+    const std::string_view address = TextAt(aliases[i], "ip");
+    if (!addresses.insert(address).second)
+      Add("{}.hostAliases[{}].ip: duplicate ip \"{}\"", spec, i, address);
   }
   const JsonArray& secrets = ArrayAt(pods, "spec.imagePullSecrets");
+  std::set<std::string_view> names;
   for (size_t i = 0; i < secrets.size(); ++i) {
     const std::string_view name = TextAt(secrets[i], "name");
     if (name.empty()) {
       Add("{}.imagePullSecrets[{}].name: invalid empty name \"\"", spec, i);
-    } else if (seen_before(secrets, i, "name")) {
+    } else if (!names.insert(name).second) {
       Add("{}.imagePullSecrets[{}].name: duplicate name \"{}\"", spec, i, name);
     }
   }
@@ -202,12 +207,10 @@ void Warner::OfContainer(const std::string& path, const Json& container) {
     }
   }
   const JsonArray& variables = ArrayAt(container, "env");
-  for (size_t i = 1; i < variables.size(); ++i) {
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < variables.size(); ++i) {
     const std::string_view name = TextAt(variables[i], "name");
-    const bool hides =
-        std::any_of(variables.begin(), variables.begin() + static_cast<ptrdiff_t>(i),
-                    [&](const Json& other) { return TextAt(other, "name") == name; });
-    if (!hides) continue;
+    if (names.insert(name).second) continue;
     Add("{}.env[{}]: hides previous definition of \"{}\", which may be dropped when using apply",
         path, i, name);
   }
@@ -235,18 +238,18 @@ void Warner::OfPorts(const std::string& spec, const Json& pods) {
   };
   const auto number = [](const Port& of) { return IntegerAt(*of.port, "hostPort"); };
   const auto address = [](const Port& of) { return TextAt(*of.port, "hostIP"); };
-  std::vector<Port> before;
+  // By port and protocol: no others are compared.
+  std::map<std::pair<int64_t, std::string_view>, std::vector<Port>> ports_before;
   for (const std::string_view list : kContainerLists) {
     const JsonArray& containers = ArrayAt(OrEmptyObject(FindMember(pods, "spec")), list);
     for (size_t i = 0; i < containers.size(); ++i) {
       const JsonArray& ports = ArrayAt(containers[i], "ports");
       for (size_t k = 0; k < ports.size(); ++k) {
         Port one{.path = fmt::format("{}.{}[{}].ports[{}]", spec, list, i, k), .port = &ports[k]};
+        std::vector<Port>& before =
+            ports_before[{IntegerAt(ports[k], "containerPort"), TextAt(ports[k], "protocol")}];
         for (const Port& other : before) {
-          if (IntegerAt(*other.port, "containerPort") != IntegerAt(*one.port, "containerPort") ||
-              TextAt(*other.port, "protocol") != TextAt(*one.port, "protocol")) {
-            continue;
-          }
+          if (warnings_.size() >= kWarningsMax) return;
           std::string_view how;
           if (number(one) == number(other) && address(one) == address(other)) {
             how = "duplicate";
@@ -258,7 +261,7 @@ void Warner::OfPorts(const std::string& spec, const Json& pods) {
           }
           if (!how.empty()) Add("{}: {} port definition with {}", one.path, how, other.path);
         }
-        before.push_back(std::move(one));
+        if (before.size() < kPortsComparedMax) before.push_back(std::move(one));
       }
     }
   }

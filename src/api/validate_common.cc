@@ -39,16 +39,20 @@ void CheckOwner(FieldErrors& errors, const Path& path, const Json& owner) {
 
 void CheckOwners(FieldErrors& errors, const Path& meta, const Json& object) {
   const Path path = meta.At("ownerReferences");
+  // Each tells all owners: of many a few say as much.
+  constexpr int kToldMax = 8;
+  int told = 0;
   std::string controller;
   const JsonArray& owners = ArrayAt(object, "metadata.ownerReferences");
   for (const Json& owner : owners) {
     CheckOwner(errors, path, owner);
-    if (!FlagAt(owner, "controller")) continue;
+    if (!FlagAt(owner, "controller") || told == kToldMax) continue;
     std::string name = fmt::format("{}/{}", TextAt(owner, "kind"), TextAt(owner, "name"));
     if (controller.empty()) {
       controller = std::move(name);
       continue;
     }
+    ++told;
     AddInvalid(errors, path, Json(owners),
                fmt::format("Only one reference can have Controller set to true. Found \"true\" in "
                            "references for {} and {}",

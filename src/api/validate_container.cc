@@ -143,8 +143,9 @@ std::set<std::string_view> NamesOf(const JsonArray& list) {
   return names;
 }
 
-void CheckMounts(FieldErrors& errors, const Path& container, const Json& body, const Json& spec) {
-  const std::set<std::string_view> volumes = NamesOf(ArrayAt(spec, "volumes"));
+// `volumes`: the names of the pod's.
+void CheckMounts(FieldErrors& errors, const Path& container, const Json& body,
+                 const std::set<std::string_view>& volumes) {
   const JsonArray& mounts = ArrayAt(body, "volumeMounts");
   std::set<std::string_view> paths;
   for (size_t i = 0; i < mounts.size(); ++i) {
@@ -364,7 +365,8 @@ void CheckResizePolicies(FieldErrors& errors, const Path& container, const Json&
   }
 }
 
-void CheckContainer(FieldErrors& errors, const Path& path, const Json& body, const PodNames& pod) {
+void CheckContainer(FieldErrors& errors, const Path& path, const Json& body,
+                    const std::set<std::string_view>& volumes) {
   const std::string_view name = TextAt(body, "name");
   const std::string_view image = TextAt(body, "image");
   if (name.empty()) {
@@ -377,7 +379,7 @@ void CheckContainer(FieldErrors& errors, const Path& path, const Json& body, con
                     TextAt(body, "terminationMessagePolicy"), kMessagePolicies);
   CheckPorts(errors, path, ArrayAt(body, "ports"));
   CheckEnv(errors, path, ArrayAt(body, "env"));
-  CheckMounts(errors, path, body, pod.spec);
+  CheckMounts(errors, path, body, volumes);
   CheckRequiredEnum(errors, path.At("imagePullPolicy"), TextAt(body, "imagePullPolicy"),
                     kPullPolicies);
   CheckRequirements(errors, path.At("resources"),
@@ -443,10 +445,11 @@ void CheckContainers(FieldErrors& errors, const Path& spec_path, const PodNames&
   const JsonArray& containers = ArrayAt(pod.spec, "containers");
   const JsonArray& starters = ArrayAt(pod.spec, "initContainers");
   if (containers.empty()) AddRequired(errors, spec_path.At("containers"));
+  const std::set<std::string_view> volumes = NamesOf(ArrayAt(pod.spec, "volumes"));
   std::set<std::string_view> names;
   for (size_t i = 0; i < containers.size(); ++i) {
     const Path path = spec_path.At("containers", i);
-    CheckContainer(errors, path, containers[i], pod);
+    CheckContainer(errors, path, containers[i], volumes);
     const std::string_view name = TextAt(containers[i], "name");
     if (!names.insert(name).second) errors.push_back(DuplicateField(path.At("name").text(), name));
     CheckHooks(errors, path, containers[i]);
@@ -454,7 +457,7 @@ void CheckContainers(FieldErrors& errors, const Path& spec_path, const PodNames&
   CheckHostPorts(errors, spec_path, "containers", containers);
   for (size_t i = 0; i < starters.size(); ++i) {
     const Path path = spec_path.At("initContainers", i);
-    CheckContainer(errors, path, starters[i], pod);
+    CheckContainer(errors, path, starters[i], volumes);
     const std::string_view name = TextAt(starters[i], "name");
     if (!names.insert(name).second && !name.empty()) {
       errors.push_back(DuplicateField(path.At("name").text(), name));

@@ -9,6 +9,7 @@
 
 #include "api/defaults.h"
 #include "api/object.h"
+#include "api/quantity.h"
 #include "api/quota.h"
 #include "api/well_known.h"
 #include "apiserver/limit_ranges.h"
@@ -181,6 +182,28 @@ void AdmitClaim(const store::Store& store, Json& claim) {
   if (found != nullptr) api::SetPath(claim, "spec.storageClassName", Json(found->name));
 }
 
+// PersistentVolumeClaimResize.
+Outcome<void> AdmitClaimSize(const store::Store& store, Subject subject, const Json& old,
+                             const Json& claim) {
+  const auto size_of = [](const Json& object) {
+    const Json* amount = api::FindPath(object, "spec.resources.requests.storage");
+    return amount == nullptr ? api::Quantity{}
+                             : api::ParseQuantity(api::TextOf(*amount)).value_or(api::Quantity{});
+  };
+  if (api::Compare(size_of(claim), size_of(old)) <= 0) return {};
+  if (api::TextAt(old, "status.phase") != "Bound")
+    return Forbidden(subject, "Only bound persistent volume claims can be expanded");
+  const Json* annotation =
+      api::FindMember(api::ObjectAt(claim, "metadata.annotations"), api::kStorageClassAnnotation);
+  const std::string_view name = annotation == nullptr ? api::TextAt(claim, "spec.storageClassName")
+                                                      : api::TextOf(*annotation);
+  const store::ObjectRef found = Find(store, KindId::kStorageClass, name);
+  if (found != nullptr && api::FlagAt(Load(*found), "allowVolumeExpansion")) return {};
+  return Forbidden(subject,
+                   "only dynamically provisioned pvc can be resized and the storageclass that "
+                   "provisions the pvc must support resize");
+}
+
 Outcome<void> AdmitPriorityClass(const store::Store& store, Subject subject, const Json& object) {
   if (!api::FlagAt(object, "globalDefault")) return {};
   const store::ObjectRef other = FindGlobalDefault(store);
@@ -247,6 +270,8 @@ Outcome<void> AdmitValid(const store::Store& store, const api::Kind& kind, const
   const Subject subject{.kind = kind, .name = api::TextAt(object, "metadata.name")};
   if (kind.id == KindId::kQueue) return AdmitQueue(store, subject, old, object);
   if (kind.id == KindId::kPodGroup && old == nullptr) return AdmitPodGroup(store, subject, object);
+  if (kind.id == KindId::kPersistentVolumeClaim && old != nullptr)
+    return AdmitClaimSize(store, subject, *old, object);
   if (kind.id != KindId::kPriorityClass) return {};
   return AdmitPriorityClass(store, subject, object);
 }

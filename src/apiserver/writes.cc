@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "api/custom_definition.h"
@@ -114,9 +115,15 @@ void DropRepeatedOwners(WriteContext& context, Json& object) {
   const JsonArray& owners = api::ArrayAt(object, "metadata.ownerReferences");
   JsonArray kept;
   std::vector<std::string> repeated;
+  // Those of one object are few, however many there are in all.
+  std::map<std::array<std::string_view, 4>, std::vector<const Json*>> by_object;
   for (const Json& owner : owners) {
-    const auto same = [&](const Json& other) { return api::SameJson(owner, other); };
-    if (std::ranges::none_of(kept, same)) {
+    std::vector<const Json*>& before =
+        by_object[{api::TextAt(owner, "uid"), api::TextAt(owner, "name"),
+                   api::TextAt(owner, "kind"), api::TextAt(owner, "apiVersion")}];
+    if (std::ranges::none_of(before,
+                             [&](const Json* other) { return api::SameJson(owner, *other); })) {
+      before.push_back(&owner);
       kept.push_back(owner);
     } else if (const std::string uid(api::TextAt(owner, "uid"));
                std::ranges::find(repeated, uid) == repeated.end()) {

@@ -374,6 +374,27 @@ TEST_F(NetTest, AnswersThatNobodyTakesAreBoundedInSumAndWhoReadsIsServed) {
   EXPECT_THAT(log.Wait(1), ElementsAre(HasSubstr("wait for their clients")));
 }
 
+// Before anybody has said who he is.
+TEST_F(NetTest, RequestsThatAreNotWholeAreBoundedInSumAndWhoSendsIsServed) {
+  constexpr size_t kBodyBytes = 1'000'000;
+  Serve([](ServerOptions& options) { options.coming_bytes_max = 7 * kBodyBytes / 2; });
+  const std::string half = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000001\r\n\r\n" +
+                           std::string(kBodyBytes, 'x');
+  std::vector<std::unique_ptr<TlsSocket>> lazy;
+  for (size_t i = 0; i < 6; ++i) {
+    lazy.push_back(std::make_unique<TlsSocket>(Dial()));
+    lazy.back()->Send(half);
+  }
+  EXPECT_THAT(log.Wait(1), ElementsAre(HasSubstr("are not whole")));
+  // The last to send is served whoever waits.
+  lazy.back()->Send("x");
+  EXPECT_THAT(origin.lines.Wait(1), ElementsAre("POST /echo"));
+  EXPECT_GE(server->stats().slow_count, 2U);
+  Connect();
+  Send(1, "/echo", "body");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1: 201 body"));
+}
+
 TEST_F(NetTest, ClientCertificatesTellWhoAsksAndForeignOnesDoNot) {
   Serve();
   Connect([this](ClientOptions& options) {

@@ -17,6 +17,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -109,6 +110,11 @@ struct HttpsServer::Impl {
   void MakeRoom();
   void LogLimit();
   void ShedUnsent(const Session& newest);
+  void ShedComing(const Session& newest);
+  template <typename BytesOf, typename TimeOf>
+  uint64_t CutSlowest(const Session& newest, const int64_t& sum, int64_t max, BytesOf bytes_of,
+                      TimeOf time_of);
+  void LogSlow(uint64_t cut_count, const char* what, int64_t max);
   void Sweep();
   void Deliver(std::vector<env::Output>& batch);
   void Arrived(env::Input input);
@@ -140,6 +146,7 @@ struct HttpsServer::Impl {
   std::chrono::steady_clock::time_point limit_logged;
   uint64_t limit_unlogged_count = 0;  // Connections closed at the limit since then.
   int64_t unsent_bytes = 0;           // Of whole answers under way.
+  int64_t coming_bytes = 0;           // Of requests that are not whole yet.
   std::chrono::steady_clock::time_point slow_logged;
 
   std::atomic<uint64_t> accepted_count = 0;
@@ -181,9 +188,14 @@ class Session final : public std::enable_shared_from_this<Session> {
   [[nodiscard]] int64_t unsent_bytes() const { return unsent_bytes_; }
   // When the client last took something of it.
   [[nodiscard]] SteadyTime taken_at() const { return taken_at_; }
+  // Of a request that is not whole.
+  [[nodiscard]] int64_t coming_bytes() const { return coming_bytes_; }
+  // When the client last sent something of it.
+  [[nodiscard]] SteadyTime sent_at() const { return sent_at_; }
 
  private:
   void HoldAnswer(int64_t bytes);
+  void HoldRequest(int64_t bytes);
   void Peek();
   void RefusePlain();
   void OnHandshake(const error_code& error);
@@ -232,6 +244,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   uint64_t draining_ = 0;    // Bytes of frames in `out_`.
   int64_t unsent_bytes_ = 0;
   SteadyTime taken_at_;
+  int64_t coming_bytes_ = 0;
+  SteadyTime sent_at_;
   bool last_chunk_due_ = false;
   std::string out_;
 };
@@ -311,6 +325,8 @@ void Session::OnRead(const error_code& error, size_t bytes) {
     return Read();
   }
   if (was_idle) SetDeadline(server_.options.request_timeout);
+  if (exchange_.value == 0) HoldRequest(coming_bytes_ + static_cast<int64_t>(bytes));
+  if (closed_) return;
   if (exchange_.value == 0) Parse();
   if (exchange_.value == 0 || in_.size() < kPipelinedBytesMax) Read();
 }
@@ -343,6 +359,7 @@ void Session::Parse() {
 }
 
 void Session::Dispatch() {
+  HoldRequest(0);
   env::HttpRequest request = parser_.Take();
   body_wanted_ = !parser_.is_head();
   gzip_wanted_ = AcceptsGzip(env::FindHeader(request.headers, "accept-encoding").value_or(""));
@@ -358,6 +375,7 @@ void Session::Dispatch() {
 }
 
 void Session::Refuse(int status) {
+  HoldRequest(0);
   server_.malformed_count.fetch_add(1, std::memory_order_relaxed);
   close_after_ = true;
   in_.clear();
@@ -405,6 +423,14 @@ void Session::HoldAnswer(int64_t bytes) {
   unsent_bytes_ = bytes;
   taken_at_ = std::chrono::steady_clock::now();
   if (server_.unsent_bytes > server_.options.unsent_bytes_max) server_.ShedUnsent(*this);
+}
+
+// So much of a request is here that is not whole.
+void Session::HoldRequest(int64_t bytes) {
+  server_.coming_bytes += bytes - coming_bytes_;
+  coming_bytes_ = bytes;
+  sent_at_ = std::chrono::steady_clock::now();
+  if (server_.coming_bytes > server_.options.coming_bytes_max) server_.ShedComing(*this);
 }
 
 void Session::Send(Bytes frame) {
@@ -521,6 +547,7 @@ void Session::Close() {
   if (closed_) return;
   closed_ = true;
   HoldAnswer(0);
+  HoldRequest(0);
   frames_.clear();
   if (exchange_.value != 0) server_.Arrived(env::ExchangeAbandoned{exchange_});
   exchange_ = {};
@@ -614,29 +641,50 @@ void HttpsServer::Impl::MakeRoom() {
   found->Close();
 }
 
-// Cuts those who let their answers lie for the longest time, until the rest is within its bound.
-void HttpsServer::Impl::ShedUnsent(const Session& newest) {
+// Cuts, of those who hold something, who has not moved for the longest time, until the rest is
+// within its bound.
+template <typename BytesOf, typename TimeOf>
+uint64_t HttpsServer::Impl::CutSlowest(const Session& newest, const int64_t& sum, int64_t max,
+                                       BytesOf bytes_of, TimeOf time_of) {
   uint64_t cut_count = 0;
-  while (unsent_bytes > options.unsent_bytes_max) {
+  while (sum > max) {
     std::shared_ptr<Session> slowest;
     for (const std::shared_ptr<Session>& session : slots) {
-      if (session == nullptr || session.get() == &newest || session->unsent_bytes() == 0) continue;
-      if (slowest == nullptr || session->taken_at() < slowest->taken_at()) slowest = session;
+      if (session == nullptr || session.get() == &newest || bytes_of(*session) == 0) continue;
+      if (slowest == nullptr || time_of(*session) < time_of(*slowest)) slowest = session;
     }
     if (slowest == nullptr) break;
     slowest->Close();
     ++cut_count;
   }
   slow_count.fetch_add(cut_count, std::memory_order_relaxed);
+  return cut_count;
+}
+
+void HttpsServer::Impl::ShedUnsent(const Session& newest) {
+  const uint64_t cut_count =
+      CutSlowest(newest, unsent_bytes, options.unsent_bytes_max,
+                 std::mem_fn(&Session::unsent_bytes), std::mem_fn(&Session::taken_at));
+  LogSlow(cut_count, "answers of more than {} bytes wait for their clients: who took nothing",
+          options.unsent_bytes_max);
+}
+
+void HttpsServer::Impl::ShedComing(const Session& newest) {
+  const uint64_t cut_count =
+      CutSlowest(newest, coming_bytes, options.coming_bytes_max,
+                 std::mem_fn(&Session::coming_bytes), std::mem_fn(&Session::sent_at));
+  LogSlow(cut_count, "requests of more than {} bytes are not whole: who sent nothing",
+          options.coming_bytes_max);
+}
+
+void HttpsServer::Impl::LogSlow(uint64_t cut_count, const char* what, int64_t max) {
   const auto now = std::chrono::steady_clock::now();
   if (cut_count == 0 || (slow_logged != SteadyTime() && now - slow_logged < kLimitLogInterval)) {
     return;
   }
   slow_logged = now;
   Log(env::LogLevel::kWarning,
-      fmt::format("answers of more than {} bytes wait for their clients: who took nothing for the "
-                  "longest time is cut",
-                  options.unsent_bytes_max));
+      fmt::format(fmt::runtime(what), max) + " for the longest time is cut");
 }
 
 void HttpsServer::Impl::LogLimit() {

@@ -14,6 +14,10 @@
 
 namespace berth::net {
 
+// Of requests that are not whole yet, in sum: 170 bodies of the largest size. Nobody has said yet who
+// he is. Over it who has sent nothing for the longest time is cut.
+inline constexpr int64_t kComingBytesMax = int64_t{512} << 20;
+
 struct ServerOptions {
   std::string host = "127.0.0.1";  // An address, or a name that resolves to one.
   uint16_t port = 0;               // 0: any free one.
@@ -34,6 +38,7 @@ struct ServerOptions {
   Duration silence_at_limit = Duration::Seconds(2);
   Duration write_timeout = Duration::Seconds(60);  // For the client to take 64 KiB.
   int64_t unsent_bytes_max = limits::kUnsentBytesMax;
+  int64_t coming_bytes_max = kComingBytesMax;
 
   // Told what goes wrong beside single connections; called on the server's thread.
   std::function<void(env::LogLevel, std::string)> log;
@@ -44,7 +49,7 @@ struct ServerStats {
   uint64_t refused_count = 0;  // Over connections_max.
   uint64_t requests_count = 0;
   uint64_t malformed_count = 0;  // Answered 400, 413 or 431 here.
-  uint64_t slow_count = 0;       // Cut to make room for the answers of others.
+  uint64_t slow_count = 0;       // Cut to make room for answers or requests of others.
   int64_t open_count = 0;
 };
 
@@ -53,8 +58,9 @@ struct ServerStats {
 //
 // One thread does all of its I/O; no client waits for another one. A connection carries one
 // exchange at a time, further requests on it wait. Frames queue per exchange without a bound of its
-// own: the actor bounds them by what StreamDrained reports. Whole answers are bounded in sum: over
-// that the connections whose clients have taken nothing for the longest time are cut. A client
+// own: the actor bounds them by what StreamDrained reports. Whole answers, and requests that
+// are not whole yet, are bounded in sum: over that the connections whose clients have taken or sent
+// nothing for the longest time are cut. A client
 // that goes, or does not keep the timeouts, ends its exchange with ExchangeAbandoned. What is not
 // HTTP is answered 400 and cut, without reaching the actor; so are bodies and heads over their
 // limits (413, 431). At the limit of connections the oldest that never asked anything is closed for
