@@ -22,9 +22,8 @@ namespace berth::apiserver {
                                         api::Json& object);
 
 // The validating steps for an object, new or changed, that keeps its kind's own rules: the single
-// global default of PriorityClasses, the tree of Volcano's Queues, the Queue of a PodGroup, the size
-// of a claim.
-// `old` is null for a new one.
+// global default of PriorityClasses, the tree of Volcano's Queues, the Queue of a PodGroup, how
+// claims grow. `old` is null for a new one.
 [[nodiscard]] Outcome<void> AdmitValid(const store::Store& store, const api::Kind& kind,
                                        const api::Json* old, const api::Json& object);
 

@@ -14,8 +14,8 @@
 
 namespace berth::net {
 
-// Of requests that are not whole yet, in sum: 170 bodies of the largest size. Nobody has said yet who
-// he is. Over it who has sent nothing for the longest time is cut.
+// Of requests that are not whole yet, in sum: 170 bodies of the largest size. Nobody has said yet
+// who he is. Over it who has sent nothing for the longest time is cut.
 inline constexpr int64_t kComingBytesMax = int64_t{512} << 20;
 
 struct ServerOptions {
