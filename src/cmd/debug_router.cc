@@ -46,6 +46,10 @@ bool IsOfScheduler(std::string_view target) {
 }  // namespace
 
 int DebugRouter::Refusal(const env::RequestArrived& request) const {
+  const bool acts_as_another = std::ranges::any_of(
+      request.request.headers,
+      [](const env::Header& header) { return header.name.starts_with("impersonate-"); });
+  if (acts_as_another) return 403;
   const std::string_view header =
       env::FindHeader(request.request.headers, "authorization").value_or("");
   if (header.starts_with(kBearer)) {

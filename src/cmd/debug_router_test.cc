@@ -57,6 +57,19 @@ TEST(DebugRouter, OnlyOperatorsReachTheScheduler) {
   EXPECT_TRUE(f.network.got.empty());
 }
 
+// Who acts as another has that one's rights alone.
+TEST(DebugRouter, AnOperatorWhoActsAsAnotherIsTheApiServersAffair) {
+  Fixture f;
+  env::RequestArrived request;
+  request.request.target = "/metrics";
+  request.request.headers = {{"authorization", "Bearer secret"}, {"impersonate-user", "dev"}};
+  std::vector<env::Input> batch;
+  batch.emplace_back(std::move(request));
+  f.router.Post(std::move(batch));
+  EXPECT_EQ(f.api.got.size(), 1U);
+  EXPECT_TRUE(f.debug.got.empty());
+}
+
 TEST(DebugRouter, AllElseIsTheApiServersAffair) {
   Fixture f;
   f.Ask(1, "/api/v1/pods", "whoever");
