@@ -167,6 +167,20 @@ void CheckNodeUpdate(FieldErrors& errors, const Json& old, const Json& node) {
   rules::CheckTaints(errors, meta.At("taints"), ArrayAt(node, "spec.taints"));
 }
 
+// What nobody takes off would keep the namespace for ever.
+void CheckNamespaceFinalizers(FieldErrors& errors, const Json& object) {
+  const Path spec("spec");
+  const Path path = spec.At("finalizers");
+  for (const Json& item : ArrayAt(object, "spec.finalizers")) {
+    const std::string_view name = TextOf(item);
+    AddInvalid(errors, path, name, CheckQualifiedName(name));
+    if (name.find('/') == std::string_view::npos && !rules::IsStandardFinalizer(name)) {
+      AddInvalid(errors, path, name,
+                 {"name is neither a standard finalizer name nor is it fully qualified"});
+    }
+  }
+}
+
 void CheckNamespaceStatus(FieldErrors& errors, const Json& object) {
   const std::string_view phase = TextAt(object, "status.phase");
   const bool deleted = FindPath(object, "metadata.deletionTimestamp") != nullptr;
@@ -373,16 +387,6 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
   }
 }
 
-// How objects of a kind without rules of its own may be called.
-rules::NameCheck NameCheckOf(KindId kind) {
-  switch (kind) {
-    case KindId::kNamespace:
-      return &CheckDns1123Label;
-    default:
-      return &CheckDns1123Subdomain;
-  }
-}
-
 void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json* old, const Json& object) {
   if (kind.defined == nullptr) {
     rules::CheckCustom(errors, kind.id, old, object);
@@ -494,6 +498,10 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       CheckMeta(errors, object, false, CheckDns1123Subdomain);
       CheckNodeParts(errors, object);
       break;
+    case KindId::kNamespace:
+      CheckMeta(errors, object, false, CheckDns1123Label);
+      CheckNamespaceFinalizers(errors, object);
+      break;
     case KindId::kConfigMap:
       CheckMeta(errors, object, true, CheckDns1123Subdomain);
       CheckConfigMap(errors, object);
@@ -534,7 +542,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       break;
     default:
       if (KindOf(kind).stored) {
-        CheckMeta(errors, object, KindOf(kind).namespaced, NameCheckOf(kind));
+        CheckMeta(errors, object, KindOf(kind).namespaced, CheckDns1123Subdomain);
       }
       break;
   }

@@ -15,6 +15,10 @@
 #include "api/text.h"
 
 namespace berth::api::rules {
+bool IsStandardFinalizer(std::string_view name) {
+  return name == "kubernetes" || name == "orphan" || name == "foregroundDeletion";
+}
+
 namespace {
 
 constexpr int64_t kAnnotationsBytesMax = 256 * 1024;
@@ -58,10 +62,6 @@ void CheckOwners(FieldErrors& errors, const Path& meta, const Json& object) {
                            "references for {} and {}",
                            controller, name));
   }
-}
-
-bool IsStandardFinalizer(std::string_view name) {
-  return name == "kubernetes" || name == "orphan" || name == "foregroundDeletion";
 }
 
 void CheckNewFinalizers(FieldErrors& errors, const Path& meta, const Json& object) {

@@ -67,6 +67,8 @@ void CheckNonnegative(FieldErrors& errors, const Path& path, const Json& object,
 void CheckImmutable(FieldErrors& errors, const Path& path, const Json& old, const Json& object,
                     std::string_view member);
 
+// Those of Kubernetes itself, whose names have no domain.
+[[nodiscard]] bool IsStandardFinalizer(std::string_view name);
 void CheckLabelName(FieldErrors& errors, const Path& path, std::string_view name);
 // Labels, or any map from label keys to label values.
 void CheckLabels(FieldErrors& errors, const Path& path, const JsonObject& labels);

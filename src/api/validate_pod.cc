@@ -52,6 +52,11 @@ void CheckVolumes(FieldErrors& errors, const Path& spec_path, const Json& spec) 
       const Path at = path.At("persistentVolumeClaim");
       AddRequired(errors, at.At("claimName"));
     }
+    if (const Json* made = FindMember(volumes[i], "ephemeral");
+        made != nullptr && FindMember(*made, "volumeClaimTemplate") == nullptr) {
+      const Path at = path.At("ephemeral");
+      AddRequired(errors, at.At("volumeClaimTemplate"));
+    }
     const std::string_view name = TextAt(volumes[i], "name");
     if (name.empty()) {
       AddRequired(errors, path.At("name"));

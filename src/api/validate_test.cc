@@ -180,7 +180,9 @@ TEST(ValidatePodTest, FieldPathsAndVolumesAreWhatTheyMayBe) {
         "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid "
         "resource quantity"},
        {R"({"spec":{"volumes":[{"name":"v","persistentVolumeClaim":{}}]}})",
-        "spec.volumes[0].persistentVolumeClaim.claimName: Required value"}});
+        "spec.volumes[0].persistentVolumeClaim.claimName: Required value"},
+       {R"({"spec":{"volumes":[{"name":"v","ephemeral":{}}]}})",
+        "spec.volumes[0].ephemeral.volumeClaimTemplate: Required value"}});
 }
 
 TEST(ValidateMetaTest, NamesLabelsFinalizersAndOwners) {
