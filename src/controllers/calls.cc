@@ -133,12 +133,12 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
 }
 
 void Controllers::Send(Instant now, const Key& key, Write write, env::Outbox& out) {
-  std::string name = write.name;
-  if (write.generate) name += api::GeneratedSuffix(prng_.Next());
   const DefinitionFacts* definition =
       write.defined.empty() ? nullptr : objects_.definition(write.defined);
-  // The objects of a definition go with it.
-  CHECK(write.defined.empty() || definition != nullptr);
+  // What goes with its definition needs no write.
+  if (!write.defined.empty() && definition == nullptr) return;
+  std::string name = write.name;
+  if (write.generate) name += api::GeneratedSuffix(prng_.Next());
   client::Resource resource =
       definition == nullptr ? ResourceOf(write.kind) : definition->resource();
   client::Request request = RequestOf(write, name, resource);

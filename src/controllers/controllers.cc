@@ -41,7 +41,7 @@ void Controllers::Step(Instant now, env::Input input, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Handle(now, input, out, events);
   for (const client::Event& event : events) OnEvent(now, event, out);
-  if (definitions_changed_) FollowDefinitions(now, out);
+  if (!definitions_changed_.empty()) FollowDefinitions(now, out);
   // Planned when nothing else waits to be heard: one plan then answers many changes.
   if (tick && started_) Work(now, out);
   recorder_.Send(now, client_, out);
@@ -527,7 +527,9 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       EnqueueAggregates(now);
       break;
     case api::KindId::kCustomResourceDefinition:
-      definitions_changed_ = true;
+      definitions_changed_.insert(head.name);
+      // What is known of objects is of the definition before.
+      if (difference.created || difference.removed) definitions_ended_.insert(head.name);
       break;
     case api::KindId::kNode:
       NoteNode(now, head);

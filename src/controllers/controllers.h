@@ -176,6 +176,8 @@ class Controllers final : public env::Actor {
 
   // Kinds that users define (custom_kinds.cc). Follows those that the definitions say there are.
   void FollowDefinitions(Instant now, env::Outbox& out);
+  void ForgetDefined(Instant now, const std::string& defined);
+  void EnqueueOwnedBy(Instant now, const DefinitionFacts& definition);
   void Unfollow(Instant now, const std::string& defined, env::Outbox& out);
   // All objects of a definition have been told.
   void OnDefinedListed(Instant now, const std::string& defined, const client::WatchState& watch);
@@ -288,7 +290,8 @@ class Controllers final : public env::Actor {
 
   std::map<client::WatchId, Watched> watches_;
   std::map<std::string, Followed, std::less<>> followed_;  // By definition.
-  bool definitions_changed_ = false;
+  std::set<std::string> definitions_changed_;
+  std::set<std::string> definitions_ended_;  // Of these objects may still be known.
 
   std::map<Key, Row> rows_;
   std::map<Key, Instant> due_;

@@ -16,19 +16,17 @@ bool Names(const api::OwnerReference& owner, const DefinitionFacts& definition) 
 }  // namespace
 
 void Controllers::FollowDefinitions(Instant now, env::Outbox& out) {
-  definitions_changed_ = false;
+  for (const std::string& defined : std::exchange(definitions_changed_, {})) {
+    // It may be served in a version that some references name.
+    const DefinitionFacts* definition = objects_.definition(defined);
+    if (definition != nullptr && objects_.listed(defined)) EnqueueOwnedBy(now, *definition);
+  }
+  for (const std::string& defined : std::exchange(definitions_ended_, {}))
+    ForgetDefined(now, defined);
   std::vector<std::string> left;
   for (const auto& [defined, followed] : followed_) {
     const Slot slot = objects_.Find(api::KindId::kCustomResourceDefinition, {}, defined);
     const bool gone = slot == kNoSlot || objects_.head(slot).uid != followed.uid;
-    if (gone) {
-      // The server lets none go before its objects.
-      for (const Slot object : objects_.AllDefined(defined)) {
-        const std::string uid = objects_.head(object).uid;
-        NoteGone(uid);
-        Forget(now, uid);
-      }
-    }
     if (gone || objects_.definition(slot)->resource() != followed.resource) left.push_back(defined);
   }
   for (const std::string& defined : left) Unfollow(now, defined, out);
@@ -40,6 +38,16 @@ void Controllers::FollowDefinitions(Instant now, env::Outbox& out) {
         client_.Watch({.resource = resource, .may_be_absent = true, .metadata_only = true});
     watches_[watch] = {.kind = api::KindId::kCustomResource, .defined = head.name};
     followed_[head.name] = {.uid = head.uid, .resource = resource, .watch = watch};
+  }
+}
+
+// The server lets no definition go before its objects; of one that was not served any more nobody
+// has told.
+void Controllers::ForgetDefined(Instant now, const std::string& defined) {
+  for (const Slot object : objects_.AllDefined(defined)) {
+    const std::string uid = objects_.head(object).uid;
+    NoteGone(uid);
+    Forget(now, uid);
   }
 }
 
@@ -64,8 +72,12 @@ void Controllers::OnDefinedListed(Instant now, const std::string& defined,
   const DefinitionFacts* definition = objects_.definition(defined);
   if (definition == nullptr) return;
   // Of these owners nothing could be said until now.
+  EnqueueOwnedBy(now, *definition);
+}
+
+void Controllers::EnqueueOwnedBy(Instant now, const DefinitionFacts& definition) {
   objects_.ForEach([&](const Head& head) {
-    const auto names = [&](const api::OwnerReference& owner) { return Names(owner, *definition); };
+    const auto names = [&](const api::OwnerReference& owner) { return Names(owner, definition); };
     if (std::ranges::any_of(head.owners, names)) Enqueue(now, {Part::kCollector, head.uid});
   });
 }

@@ -352,9 +352,14 @@ bool IsFor(const QueueCheck& check, const Reservation& reservation) {
 
 bool State::PlacesComeLater(const Reservation& reservation) const {
   const QueueId q = queues_.Find(QueueKind::kClusterQueue, reservation.cluster_queue);
-  return q.valid() && std::ranges::any_of(queues_.at(q).checks, [&](const QueueCheck& check) {
-           return check.brings_nodes && IsFor(check, reservation);
-         });
+  if (!q.valid()) return false;
+  const bool by_topology = std::ranges::all_of(reservation.charges, [&](const QuotaCharge& charge) {
+    const Flavor* flavor = flavors_.Find(charge.flavor);
+    return flavor != nullptr && flavor->topology.valid();
+  });
+  return std::ranges::any_of(queues_.at(q).checks, [&](const QueueCheck& check) {
+    return (check.brings_nodes || !by_topology) && IsFor(check, reservation);
+  });
 }
 
 bool State::PassedChecks(WorkloadId id) const {

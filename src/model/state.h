@@ -309,8 +309,9 @@ class State {
   void GiveUp(WorkloadId workload);
   // Whether it passed all admission checks that its queue asks for, with the flavors that it has.
   [[nodiscard]] bool PassedChecks(WorkloadId workload) const;
-  // Whether one is asked for that may bring nodes: then places come once all are passed. O(checks x
-  // flavors).
+  // Whether places come once all are passed: where one is asked for that may bring nodes, and where
+  // a flavor has no topology, for places that are lost while checks last are found anew by topology
+  // alone (0013). O(checks x flavors).
   [[nodiscard]] bool PlacesComeLater(const Reservation& reservation) const;
   // Promises the reservation to the workload, which waits and is promised nothing: what others
   // leave is for it, and so are its slots on their nodes. The victims hold quota and are to leave

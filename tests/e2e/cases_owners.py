@@ -207,3 +207,29 @@ def namespaces(test):
     finally:
         custom.drop()
         wide.drop()
+
+
+@case("a definition that is served no more goes with its objects, and others are collected as before", needs=CONTROLLERS, seconds=3)
+def served_no_more(test):
+    custom = Custom(test)
+    owner = owned_map(test, "owner")
+    custom.create("web", [reference(owner | {"apiVersion": "v1", "kind": "ConfigMap"})])
+    owned_map(test, "owned", reference(owner | {"apiVersion": "v1", "kind": "ConfigMap"}))
+    versions = [version | {"served": False} for version in test.get(custom.definition)["spec"]["versions"]]
+    test.merge(custom.definition, {"spec": {"versions": versions}})
+    test.wait("it is served no more", lambda: not test.exists(custom.path()))
+    custom.drop()
+    test.wait("the definition goes", lambda: not test.exists(custom.definition))
+    test.http("DELETE", test.path("configmaps", "owner"), status=200)
+    test.wait("what the owner owned goes", lambda: not there(test, "owned"))
+
+
+@case("once another version of a kind is served, what names an owner of it that is not there is collected", needs=CONTROLLERS, seconds=3)
+def served_later(test):
+    custom = Custom(test)
+    gone = {"apiVersion": f"{custom.group}/v9", "kind": "App", "metadata": {"name": "gone", "uid": "00000000-0000-4000-8000-000000000000"}}
+    owned_map(test, "left", reference(gone))
+    test.stays("its owner can't be found", lambda: there(test, "left"))
+    versions = test.get(custom.definition)["spec"]["versions"]
+    test.merge(custom.definition, {"spec": {"versions": [*versions, versions[0] | {"name": "v9", "storage": False}]}})
+    test.wait("it is collected", lambda: not there(test, "left"))
