@@ -535,6 +535,21 @@ TEST_P(ByTopology, WithChecksThatBringNoNodesThePlacesComeWithTheQuota) {
   EXPECT_EQ(world.Cycle(), "default/x: q spot 1000; ");
 }
 
+// A PriorityClass that changes is no news of the object that is being written.
+TEST(SecondPassTest, ANewPriorityOfItsPodsLeavesWhatIsUnderWay) {
+  TopologyWorld world(/*joint=*/true);
+  world.PutQueue(8000);
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  world.Starts({.name = "w"}, "rack");
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.engine.Cycle(world.now).passes.size(), 1U);
+  EXPECT_EQ(world.FreeCpu("a2"), 0);
+  world.objects.at("w").slots[0].priority += 5;
+  world.objects.at("w").slots[0].preempts = !world.objects.at("w").slots[0].preempts;
+  world.Tell("w");
+  EXPECT_EQ(world.FreeCpu("a2"), 0) << "its new place is kept while it is written";
+}
+
 // What fails within that time is replaced in one decision.
 TEST(SecondPassTest, WhatIsDueWaitsForWhatComesWithIt) {
   TopologyWorld delayed(/*joint=*/true, {"rack", kHost}, {}, Duration::Seconds(1));
@@ -724,34 +739,38 @@ TEST_P(ByTopology, WhoNeedsNoPlacesAnyMoreIsAdmittedWithout) {
 }
 
 // The same of places that no topology tells.
+// Whatever a check does: places that are lost while it lasts would be missed only by the pods.
 TEST(SecondPassTest, JointPlacesComeWithTheAdmission) {
-  QuotaWorld world(Engine::Options{.joint_placement = true, .second_pass_delay = {}});
-  world.Put(QueueSpec{.name = "q"});
-  model::QueueUpsert facts{.name = "q", .uid = "u-q"};
-  model::Vocabulary& v = world.engine.vocabulary();
-  const std::vector<model::NameId> flavors = {v.names.Intern("spot")};
-  facts.quotas = {{.flavor = flavors[0], .resource = model::kCpu, .quota = {.nominal = 4000}}};
-  const std::vector<model::ResourceId> resources = {model::kCpu};
-  const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
-  facts.groups = v.resource_groups.Intern(groups);
-  facts.checks = {{.name = v.names.Intern("c"), .flavors = {}}};
-  world.engine.Apply(facts);
-  world.engine.Apply(FactsOf(v, TestNode{.name = "n1", .cpu = 2000}));
-  const WorkloadSpec w{.name = "w", .count = 2};
-  world.Put(w);
-  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000; ");
-  model::WorkloadUpsert object = world.FactsOf(w);
-  object.status.reserved = true;
-  object.reserved = world.RowOf("w").decided;
-  object.checks = {v.names.Intern("c")};
-  world.engine.Apply(object);
-  EXPECT_EQ(world.Cycle(), "default/w: n1 n1; ");
-  EXPECT_EQ(world.Cycle(), "");
-  object.reserved = world.RowOf("w").decided;
-  object.status.admitted = true;
-  world.engine.Apply(object);
-  EXPECT_EQ(world.Cycle(), "");
-  EXPECT_EQ(world.state().slots().free_count(), 2u);
+  for (const bool brings_nodes : {true, false}) {
+    SCOPED_TRACE(brings_nodes);
+    QuotaWorld world(Engine::Options{.joint_placement = true, .second_pass_delay = {}});
+    world.Put(QueueSpec{.name = "q"});
+    model::QueueUpsert facts{.name = "q", .uid = "u-q"};
+    model::Vocabulary& v = world.engine.vocabulary();
+    const std::vector<model::NameId> flavors = {v.names.Intern("spot")};
+    facts.quotas = {{.flavor = flavors[0], .resource = model::kCpu, .quota = {.nominal = 4000}}};
+    const std::vector<model::ResourceId> resources = {model::kCpu};
+    const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
+    facts.groups = v.resource_groups.Intern(groups);
+    facts.checks = {{.name = v.names.Intern("c"), .flavors = {}, .brings_nodes = brings_nodes}};
+    world.engine.Apply(facts);
+    world.engine.Apply(FactsOf(v, TestNode{.name = "n1", .cpu = 2000}));
+    const WorkloadSpec w{.name = "w", .count = 2};
+    world.Put(w);
+    EXPECT_EQ(world.Cycle(), "default/w: q spot 2000; ");
+    model::WorkloadUpsert object = world.FactsOf(w);
+    object.status.reserved = true;
+    object.reserved = world.RowOf("w").decided;
+    object.checks = {v.names.Intern("c")};
+    world.engine.Apply(object);
+    EXPECT_EQ(world.Cycle(), "default/w: n1 n1; ");
+    EXPECT_EQ(world.Cycle(), "");
+    object.reserved = world.RowOf("w").decided;
+    object.status.admitted = true;
+    world.engine.Apply(object);
+    EXPECT_EQ(world.Cycle(), "");
+    EXPECT_EQ(world.state().slots().free_count(), 2u);
+  }
 }
 
 // ---- Histories -------------------------------------------------------------------------------

@@ -88,6 +88,20 @@ bool State::HasRoomFor(const Reservation& reservation, const Reservation& before
   return queues_.HasRoomFor(facts, q, q.valid() ? queues_.at(q).parent : QueueId{});
 }
 
+namespace {
+
+// The same, but for what PriorityClasses say of its pods, which is no news of the object.
+bool DiffersAtMostInClasses(const Workload& row, Workload before) {
+  if (row.slots.size() != before.slots.size()) return false;
+  for (size_t i = 0; i < row.slots.size(); ++i) {
+    before.slots[i].priority = row.slots[i].priority;
+    before.slots[i].preempts = row.slots[i].preempts;
+  }
+  return row == before;
+}
+
+}  // namespace
+
 void State::ApplyWorkload(const WorkloadUpsert& facts) {
   CHECK(HasRoomFor(facts));
   WorkloadId id = FindWorkload(facts.uid);
@@ -118,7 +132,7 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   const bool finished = row.status.finished;
   // What is under way of one that has quota was decided on what it was: any news replaces it.
   const bool has = row.status.reserved || before.status.reserved;
-  if (finished || (has && row != before)) {
+  if (finished || (has && !DiffersAtMostInClasses(row, before))) {
     row.write = WriteStage::kNone;
     row.decided = {};
     row.errors = 0;
