@@ -303,9 +303,10 @@ Instant Workloads::DueOf(const Note& note) const {
   if (note.call != 0) return Instant::Never();
   if (note.unresolved) return note.read_not_before;
   if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
-  const Instant due = DueBeforeItsEnd(note);
+  const Instant soon = DueBeforeItsEnd(note);
   const std::optional<Instant> end = ExpiresAt(note.workload);
-  return end ? std::min(due, std::max(*end, note.upkeep_not_before)) : due;
+  const Instant due = end ? std::min(soon, std::max(*end, note.upkeep_not_before)) : soon;
+  return std::max(due, note.write_not_before);
 }
 
 Instant Workloads::DueBeforeItsEnd(const Note& note) const {
@@ -505,6 +506,8 @@ void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outco
     case client::Outcome::kUnknown:
       ++counters_.failures;
       note.unresolved = true;
+      // As good as refused: others may have to go.
+      result.stays = kind == Call::kEvict && note.writes_failed % kFailuresMax == 0;
       break;
     case client::Outcome::kRefused:
       ++counters_.failures;
@@ -514,6 +517,13 @@ void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outco
                                : note.wait_not_before) = now + kAgain;
       break;
   }
+}
+
+// A server that fails time and again is left alone for a while; once is what happens.
+void Workloads::NoteFailures(Instant now, Note& note, client::Outcome outcome) {
+  note.writes_failed = outcome == client::Outcome::kUnknown ? note.writes_failed + 1 : 0;
+  note.write_not_before =
+      note.writes_failed == 0 ? Instant{} : now + model::Backoff(note.writes_failed - 1);
 }
 
 std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client::CallDone& done) {
@@ -527,6 +537,7 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
   Note& note = it->second;
   note.call = 0;
   const Call kind = std::exchange(note.kind, Call::kNone);
+  if (kind != Call::kRead) NoteFailures(now, note, done.outcome);
   switch (kind) {
     case Call::kPlace:
       OnPlaced(note, done.outcome, result);
@@ -584,6 +595,7 @@ void Workloads::AddTo(Hasher& hasher) const {
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
     hasher.Add(note.unresolved).Add(note.reads_failed).Add(note.read_not_before.ns);
+    hasher.Add(note.writes_failed).Add(note.write_not_before.ns);
     hasher.Add(note.wait_not_before.ns).Add(note.upkeep_not_before.ns).Add(note.due.ns);
     hasher.Add(note.workload.active).Add(note.workload.checks.size());
     for (const api::CheckState& check : note.workload.checks)

@@ -158,14 +158,19 @@ class Workloads {
     uint64_t call = 0;                          // 0: none.
     bool unresolved = false;                    // What became of the last write is to be read.
     uint32_t reads_failed = 0;                  // In a row.
-    std::string sent_version;                   // What the last write was fenced by.
-    std::string spent_version;                  // Not written to again: the next is on its way.
+    uint32_t writes_failed = 0;                 // In a row, with what was read between.
+    Instant write_not_before;
+    std::string sent_version;   // What the last write was fenced by.
+    std::string spent_version;  // Not written to again: the next is on its way.
     Instant read_not_before;
     Instant wait_not_before;
     Instant evict_not_before;
     Instant upkeep_not_before;
     Instant due = Instant::Never();
   };
+  // An eviction that fails so often in a row counts as refused.
+  static constexpr uint32_t kFailuresMax = 8;
+  static void NoteFailures(Instant now, Note& note, client::Outcome outcome);
   [[nodiscard]] Instant DueOf(const Note& note) const;
   [[nodiscard]] QueuesOf QueuesOfNote(const Note& note) const;
   struct Queues {

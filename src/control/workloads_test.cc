@@ -186,6 +186,30 @@ TEST_F(WorkloadsTest, AReservationOfUnknownFateIsRead) {
   }
 }
 
+// A webhook that is away answers so for minutes.
+TEST_F(WorkloadsTest, AWriteThatFailsAgainAndAgainIsTriedLessAndLess) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  int writes = 0;
+  for (int second = 0; second < 60; ++second) {
+    for (env::SendRequest write = TakeStatus("a"); write.call.value != 0 && writes < 100;
+         write = TakeStatus("a")) {
+      ++writes;
+      rig_.Answer(write, 500, "{}");
+      rig_.Settle();
+      rig_.Answer(rig_.TakeOf("/workloads/a"), 200, WorkloadJson("a", 110));
+      rig_.Settle();
+    }
+    rig_.Pass(Duration::Seconds(1));
+  }
+  EXPECT_GE(writes, 5);
+  EXPECT_LE(writes, 12);
+  // Once it goes well again nothing is late.
+  rig_.Pass(Duration::Seconds(10));
+  rig_.Answer(TakeStatus("a"), 200, WorkloadJson("a", 111, ReservedStatus()));
+  rig_.Settle();
+  EXPECT_EQ(Used(), 3000);
+}
+
 TEST_F(WorkloadsTest, ARefusedReservationIsTriedAgainLater) {
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
   rig_.Answer(TakeStatus("a"), 403, "{}");
