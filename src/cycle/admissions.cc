@@ -262,8 +262,8 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
       NoteChanges(state, noted);
       noted = AllOf(state);
       relieved.merge(WakeChanged(state));
-      WakePlaceless(placer);
       NoteDecided(state, nullptr);
+      WakePlaceless(placer);
       first = Heads(state, plan);
     } while (noted != AllOf(state));
     const uint32_t looked_at = ServeRound(state, first, relieved, placer, plan);
@@ -939,7 +939,7 @@ void Admissions::AddTo(Hasher& hasher) const {
   hasher.Add(behind_.size());
   for (const auto& [line, behind] : behind_)
     hasher.Add(line.value).Add(behind.first.value).Add(behind.bar).Add(behind.fresh.size());
-  hasher.Add(nodes_lifted_).Add(promised_places_.size());
+  hasher.Add(nodes_lifted_).Add(yielding_).Add(promised_places_.size());
   for (const auto& [workload, places] : promised_places_) {
     hasher.Add(workload.value).Add(places.slots.size());
     for (const model::Slot& slot : places.slots) hasher.Add(slot.pod_set).Add(slot.node.value);

@@ -277,6 +277,7 @@ class Admissions {
   FlavorScans scans_;
   std::map<model::NameId, Behind> behind_;  // By line: of those whose first bars the others.
   bool nodes_lifted_ = false;               // Since who found no nodes was looked at.
+  bool yielding_ = false;                   // Since then, too: somebody may be evicted from nodes.
   std::set<model::NameId> active_;          // Lines that may have a head to look at.
   // Whose evictions go by age.
   std::set<model::NameId> by_age_;

@@ -61,7 +61,13 @@ void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) 
     for (const NameId queue : {before.queue, now.queue}) {
       if (queue.valid() && as_late != before) shortfalls_.Doubt(queue);
     }
-    // Others may evict it that could not.
+    // Others may evict it from its nodes that could not, in whatever tree they wait.
+    if (now.queue.valid() &&
+        (now.as.priority < before.as.priority || (before.as.spared && !now.as.spared))) {
+      nodes_lifted_ = true;
+      yielding_ = true;
+    }
+    // And from its quota.
     if (now.queue.valid() && now.queue == before.queue && now.as.priority < before.as.priority) {
       lowered_.insert(TopOf(state, {QueueKind::kClusterQueue, now.queue}));
       scans_.NoteQuota();

@@ -467,6 +467,32 @@ TEST(SlotsTest, OfAWorkloadAllIsEvictedOrNothing) {
   }
 }
 
+// Nodes are of all trees: who becomes less important, or may be asked again, is found from others.
+TEST(SlotsTest, WhoYieldsIsEvictedFromItsNodesForWhoWaitsInAnotherTree) {
+  JointWorld world(/*preemption=*/true);
+  for (const char* queue : {"q", "other"})
+    world.Put(QueueSpec{.name = queue, .flavors = {{"spot", 9000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  WorkloadSpec low{.name = "low", .priority = 5};
+  world.Starts(low);
+  world.Bound({.name = "low-1", .cpu = 1000}, "low", "n1");
+  world.Put(WorkloadSpec{
+      .name = "high", .queue = "other", .priority = 5, .created = 4, .preempts = true});
+  EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+  low.priority = 0;
+  model::WorkloadUpsert object = world.FactsOf(low);
+  object.status = world.RowOf("low").status;
+  object.reserved = world.RowOf("low").reserved;
+  world.engine.Apply(object);
+  const std::string evicts =
+      "evict default/low for default/high; default/high finds nodes for 0 of 1, promised; ";
+  EXPECT_EQ(world.Cycle(), evicts);
+  world.engine.Apply(model::EvictionRefused{.uid = "u-low", .code = 403, .at = world.now});
+  EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+  world.now = world.now + Duration::Seconds(10);
+  EXPECT_EQ(world.Cycle(), evicts);
+}
+
 // Goal: evictions for one workload, or one gang, don't spend what a budget allows twice. Method: two
 // of three that may go are under a budget which allows one.
 TEST(SlotsTest, EvictionsForOneSpendABudgetOnce) {

@@ -54,9 +54,10 @@ void Admissions::NoteRelieved(const model::State& state, const model::QueueName&
 // What nodes refused, and would not any more.
 void Admissions::WakePlaceless(SlotPlacer& placer) {
   if (!std::exchange(nodes_lifted_, false)) return;
+  const bool all = std::exchange(yielding_, false);
   const std::vector<NameId> woken = lines_.WakePlaceless([&](const WorkloadLines::Shape& shape) {
-    return std::ranges::any_of(shape.refusal->places,
-                               [&](const auto& places) { return placer.CouldHold(places); });
+    return all || std::ranges::any_of(shape.refusal->places,
+                                      [&](const auto& places) { return placer.CouldHold(places); });
   });
   active_.insert(woken.begin(), woken.end());
 }
