@@ -98,7 +98,9 @@ Workloads::News Workloads::Observe(api::Workload workload, bool lacks_places) {
   Note& note = it->second;
   ChangeIndex(it->first, fresh ? Queues{} : QueuesNamedBy(note.workload), QueuesNamedBy(workload));
   News news = News::kNone;
-  if (note.workload.meta.resource_version != workload.meta.resource_version && IsDecided(note))
+  const bool changed = note.workload.meta.resource_version != workload.meta.resource_version;
+  if (changed) note.writes_failed = 0;
+  if (changed && IsDecided(note))
     news = DiffersByPlacement(note, workload) ? News::kPlaced : News::kWithdraws;
   note.workload = std::move(workload);
   if (news != News::kPlaced) note.lacks_places = lacks_places;
@@ -523,7 +525,7 @@ void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outco
 void Workloads::NoteFailures(Instant now, Note& note, client::Outcome outcome) {
   note.writes_failed = outcome == client::Outcome::kUnknown ? note.writes_failed + 1 : 0;
   note.write_not_before =
-      note.writes_failed == 0 ? Instant{} : now + model::Backoff(note.writes_failed - 1);
+      note.writes_failed <= 1 ? Instant{} : now + model::Backoff(note.writes_failed - 1);
 }
 
 std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client::CallDone& done) {

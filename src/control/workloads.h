@@ -158,7 +158,7 @@ class Workloads {
     uint64_t call = 0;                          // 0: none.
     bool unresolved = false;                    // What became of the last write is to be read.
     uint32_t reads_failed = 0;                  // In a row.
-    uint32_t writes_failed = 0;                 // In a row, with what was read between.
+    uint32_t writes_failed = 0;                 // In a row, on this version.
     Instant write_not_before;
     std::string sent_version;   // What the last write was fenced by.
     std::string spent_version;  // Not written to again: the next is on its way.
