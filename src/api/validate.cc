@@ -402,6 +402,15 @@ void CheckPodTemplate(FieldErrors& errors, const Json* old, const Json& object) 
   rules::CheckTemplate(errors, Path("template"), OrEmptyObject(FindMember(object, "template")));
 }
 
+// Kinds with few rules of their own, or none.
+void CheckOther(FieldErrors& errors, KindId kind, const Json& object) {
+  if (!KindOf(kind).stored) return;
+  const bool space = kind == KindId::kNamespace;
+  CheckMeta(errors, object, KindOf(kind).namespaced,
+            space ? &CheckDns1123Label : &CheckDns1123Subdomain);
+  if (space) CheckNamespaceFinalizers(errors, object);
+}
+
 using BothCheck = void (*)(FieldErrors& errors, const Json* old, const Json& object);
 
 struct BothRow {
@@ -498,10 +507,6 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       CheckMeta(errors, object, false, CheckDns1123Subdomain);
       CheckNodeParts(errors, object);
       break;
-    case KindId::kNamespace:
-      CheckMeta(errors, object, false, CheckDns1123Label);
-      CheckNamespaceFinalizers(errors, object);
-      break;
     case KindId::kConfigMap:
       CheckMeta(errors, object, true, CheckDns1123Subdomain);
       CheckConfigMap(errors, object);
@@ -541,9 +546,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       rules::CheckTemplate(errors, Path("template"), object);
       break;
     default:
-      if (KindOf(kind).stored) {
-        CheckMeta(errors, object, KindOf(kind).namespaced, CheckDns1123Subdomain);
-      }
+      CheckOther(errors, kind, object);
       break;
   }
   return errors;
