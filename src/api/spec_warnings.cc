@@ -11,6 +11,7 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/well_known.h"
 
 namespace berth::api {
 namespace {
@@ -63,6 +64,7 @@ class Warner {
   void OfPods(const std::string& where, const Json& pods);
   // Of a claim whose spec is at `path`.
   void OfClaim(const std::string& path, const Json& spec);
+  void OfClassAnnotation(const Json& object);
   void OfStoredClaim(const Json& claim);
   void OfVolume(const Json& volume);
   void OfService(const Json& service);
@@ -303,21 +305,20 @@ void Warner::OfPods(const std::string& where, const Json& pods) {
                 OrEmptyObject(FindPath(pods, "spec.affinity.podAntiAffinity")));
 }
 
+void Warner::OfClassAnnotation(const Json& object) {
+  const JsonObject& annotations = ObjectAt(object, "metadata.annotations");
+  if (FindMember(annotations, kStorageClassAnnotation) == nullptr) return;
+  Add("metadata.annotations[{}]: deprecated since v1.8; use \"storageClassName\" attribute instead",
+      kStorageClassAnnotation);
+}
+
 void Warner::OfStoredClaim(const Json& claim) {
-  if (FindMember(ObjectAt(claim, "metadata.annotations"),
-                 "volume.beta.kubernetes.io/storage-class") != nullptr) {
-    Add("metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "
-        "\"storageClassName\" attribute instead");
-  }
+  OfClassAnnotation(claim);
   OfClaim("spec", OrEmptyObject(FindMember(claim, "spec")));
 }
 
 void Warner::OfVolume(const Json& volume) {
-  const JsonObject& annotations = ObjectAt(volume, "metadata.annotations");
-  if (FindMember(annotations, "volume.beta.kubernetes.io/storage-class") != nullptr) {
-    Add("metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "
-        "\"storageClassName\" attribute instead");
-  }
+  OfClassAnnotation(volume);
   if (TextAt(volume, "spec.persistentVolumeReclaimPolicy") == "Recycle") {
     Add("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, "
         "the recommended approach is to use dynamic provisioning.");

@@ -325,9 +325,10 @@ void Session::OnRead(const error_code& error, size_t bytes) {
     return Read();
   }
   if (was_idle) SetDeadline(server_.options.request_timeout);
-  if (exchange_.value == 0) HoldRequest(coming_bytes_ + static_cast<int64_t>(bytes));
-  if (closed_) return;
-  if (exchange_.value == 0) Parse();
+  if (exchange_.value == 0) {
+    HoldRequest(coming_bytes_ + static_cast<int64_t>(bytes));
+    Parse();
+  }
   if (exchange_.value == 0 || in_.size() < kPipelinedBytesMax) Read();
 }
 
@@ -429,6 +430,7 @@ void Session::HoldAnswer(int64_t bytes) {
 void Session::HoldRequest(int64_t bytes) {
   server_.coming_bytes += bytes - coming_bytes_;
   coming_bytes_ = bytes;
+  if (bytes == 0) return;
   sent_at_ = std::chrono::steady_clock::now();
   if (server_.coming_bytes > server_.options.coming_bytes_max) server_.ShedComing(*this);
 }
