@@ -49,9 +49,8 @@ void Evictor::Evict(const Victim& victim) {
   Entry& entry = it->second;
   entry.victim = victim;
   const bool again = planted_again_ && entry.stage == Stage::kDone;
-  if (!doubtful_.empty()) EndWaits();  // They may be for another.
+  if (waiting_.erase(it->first) > 0) Schedule(it->first, entry, Instant{});
   if (!inserted && !again) return;
-  if (victim.doubtful) doubtful_.insert(it->first);
   entry.stage = victim.marked ? Stage::kDelete : Stage::kMark;
   Schedule(it->first, entry, Instant{});
 }
@@ -62,32 +61,19 @@ void Evictor::Left(std::string_view uid) {
   Entry& entry = it->second;
   Schedule(it->first, entry, Instant::Never());
   entry.left = true;
-  EndDoubt(it->first);
   if (entry.call != 0) return;
   if (entry.stage == Stage::kDelete && entry.may_be_done) NoteEvicted(entry);
-  entries_.erase(it);
+  Drop(it);
 }
 
-bool Evictor::MustWait(const Entry& entry) const {
-  return !entry.victim.doubtful && std::ranges::any_of(doubtful_, [&](const std::string& uid) {
-    const Victim& other = entries_.find(uid)->second.victim;
-    return other.preemptor.uid == entry.victim.preemptor.uid && other.gang == entry.victim.gang;
-  });
-}
-
-void Evictor::EndDoubt(const std::string& uid) {
-  if (doubtful_.erase(uid) > 0) EndWaits();
+void Evictor::AskAgain() {
+  for (const std::string& uid : std::exchange(waiting_, {}))
+    Schedule(uid, entries_.find(uid)->second, Instant{});
 }
 
 void Evictor::Drop(Entries::iterator it) {
-  EndDoubt(it->first);
+  waiting_.erase(it->first);
   entries_.erase(it);
-}
-
-void Evictor::EndWaits() {
-  for (auto& [uid, entry] : entries_) {
-    if (std::exchange(entry.waits, false)) Schedule(uid, entry, Instant{});
-  }
 }
 
 void Evictor::NoteEvicted(const Entry& entry) {
@@ -95,22 +81,19 @@ void Evictor::NoteEvicted(const Entry& entry) {
   evicted_.push_back(entry.victim);
 }
 
-void Evictor::Pump(Instant now, const std::function<bool(const Victim&)>& wanted,
-                   client::Client& client, env::Outbox& out) {
+void Evictor::Pump(Instant now, const Asks& asks, client::Client& client, env::Outbox& out) {
   while (calls_.size() < kCallsMax && !due_.empty() && due_.begin()->first <= now) {
     const std::string uid = due_.begin()->second;
     const auto it = entries_.find(uid);
     Schedule(uid, it->second, Instant::Never());
-    if (!wanted(it->second.victim)) {
+    if (!asks.wanted(it->second.victim)) {
       ++counters_.spared;
       Drop(it);
-      continue;
+    } else if (asks.goes_after(it->second.victim)) {
+      waiting_.insert(uid);
+    } else {
+      Send(now, uid, it->second, client, out);
     }
-    if (MustWait(it->second)) {
-      it->second.waits = true;
-      continue;
-    }
-    Send(now, uid, it->second, client, out);
   }
 }
 
@@ -165,14 +148,12 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
     if (deletes && (entry.may_be_done || done.outcome == client::Outcome::kDone))
       NoteEvicted(entry);
     entry.stage = Stage::kDone;  // The watch tells.
-    EndDoubt(uid);
-    if (entry.left) entries_.erase(it);
+    if (entry.left) Drop(it);
   } else if (done.outcome == client::Outcome::kDone) {
     entry.failures = 0;
     entry.stage = deletes ? Stage::kDone : Stage::kDelete;
     if (deletes) {
       NoteEvicted(entry);
-      EndDoubt(uid);
     } else {
       Schedule(uid, entry, now);
     }
@@ -202,7 +183,7 @@ Instant Evictor::wake_at() const {
   return due_.empty() || calls_.size() >= kCallsMax ? Instant::Never() : due_.begin()->first;
 }
 
-// due_ and doubtful_ follow from the entries.
+// due_ follows from the entries.
 void Evictor::AddTo(Hasher& hasher) const {
   CHECK(evicted_.empty());
   hasher.Add(planted_again_).Add(entries_.size());
@@ -210,8 +191,8 @@ void Evictor::AddTo(Hasher& hasher) const {
     const Victim& victim = entry.victim;
     hasher.Add(uid).Add(victim.pod.namespace_name).Add(victim.pod.name).Add(victim.node);
     hasher.Add(victim.scheduler_name).Add(victim.preemptor.uid).Add(victim.gang);
-    hasher.Add(victim.marked).Add(victim.doubtful);
-    hasher.Add(entry.may_be_done).Add(entry.left).Add(entry.waits).Add(entry.marked_at.ns);
+    hasher.Add(victim.marked).Add(waiting_.contains(uid));
+    hasher.Add(entry.may_be_done).Add(entry.left).Add(entry.marked_at.ns);
     hasher.Add(entry.stage).AddCall(entry.call).Add(entry.failures).Add(entry.due.ns);
   }
   hasher.Add(calls_.size());

@@ -30,10 +30,9 @@ namespace berth::control {
 // conflict, throttled or not sent is repeated and not read; before each it is asked whether the
 // eviction is still wanted, which ends it when the watch tells that another has the pod's name. The
 // client repeats nothing, and what waits in it is withdrawn once it is not wanted. A pod is evicted
-// once, whoever has its room in the end. While the eviction of one who is doubtful is not accepted
-// nobody else is evicted for the same preemptor: it may be in vain. Who leaves before the
-// answer comes was evicted by a deletion that was accepted or is of unknown fate. A copyable value.
-// Cost per call: O(log victims), and O(victims) while some are doubtful.
+// once, whoever has its room in the end; not before others that go first, which is asked again when
+// something was heard. Who leaves before the answer comes was evicted by a deletion that was
+// accepted or is of unknown fate. A copyable value. Cost per call: O(log victims).
 class Evictor {
  public:
   struct Victim {
@@ -44,7 +43,6 @@ class Evictor {
     bool for_workload = false;  // That is what the preemptor is; else a pod.
     std::string gang;           // Released by this PodGroup, for nobody; empty: preempted.
     bool marked = false;        // Its object says so already.
-    bool doubtful = false;      // Its eviction was refused before, or failed.
   };
   struct Counters {
     uint64_t evicted = 0;  // Deletions that were accepted, or came true.
@@ -73,9 +71,15 @@ class Evictor {
   // It is gone, or being deleted.
   void Left(std::string_view uid);
 
-  // Sends what is due and `wanted(uid, preemptor)`.
-  void Pump(Instant now, const std::function<bool(const Victim&)>& wanted, client::Client& client,
-            env::Outbox& out);
+  // What is asked of each before it is sent: whether it is wanted still, and whether another goes
+  // first (State::GoesAfterOthers).
+  struct Asks {
+    std::function<bool(const Victim&)> wanted;
+    std::function<bool(const Victim&)> goes_after;
+  };
+  void Pump(Instant now, const Asks& asks, client::Client& client, env::Outbox& out);
+  // Something was heard: who waits for another may go now. O(those who wait).
+  void AskAgain();
   // Takes back what waits in the client and is not `wanted` any more. To be called at the end of
   // each step, so that whatever leaves is wanted by all that was heard before.
   void Withdraw(const std::function<bool(const Victim&)>& wanted, client::Client& client);
@@ -100,7 +104,6 @@ class Evictor {
     uint32_t failures = 0;     // In a row, of the write of this stage.
     bool may_be_done = false;  // A deletion of unknown fate was sent.
     bool left = false;         // It is kept for its open call alone.
-    bool waits = false;        // For one that is doubtful.
     Instant marked_at;         // When it was first sent; zero: it was not.
     Instant due = Instant::Never();
   };
@@ -109,10 +112,7 @@ class Evictor {
   void Send(Instant now, const std::string& uid, Entry& entry, client::Client& client,
             env::Outbox& out);
   void NoteEvicted(const Entry& entry);
-  [[nodiscard]] bool MustWait(const Entry& entry) const;
-  void EndDoubt(const std::string& uid);
   void Drop(Entries::iterator it);
-  void EndWaits();
   Result OnAnswer(Instant now, const std::string& uid, const client::CallDone& done);
 
   bool planted_again_;  // Immutable after construction.
@@ -120,7 +120,7 @@ class Evictor {
   std::set<std::pair<Instant, std::string>> due_;
   std::map<uint64_t, std::string> calls_;  // Call -> uid.
   std::vector<Victim> evicted_;            // To be taken.
-  std::set<std::string> doubtful_;  // Uids of those who are, while it is open whether they go.
+  std::set<std::string> waiting_;          // Uids of those who wait for another.
   Counters counters_;
 };
 

@@ -32,6 +32,7 @@ class Rig {
   Evictor evictor;
   std::string wanted_for = "m";
   bool marked = false;
+  bool others_first = false;
   std::vector<std::string> bodies;
 
  private:
@@ -47,6 +48,11 @@ class Rig {
       evictor.Left("u-v");
     } else if (word == "spared") {
       wanted_for = "nobody";
+    } else if (word == "others") {
+      others_first = true;
+    } else if (word == "heard" || word == "first") {
+      others_first = others_first && word == "heard";
+      evictor.AskAgain();
     } else if (word == "lost") {
       Hear(env::CallFailed{.call = open_, .failure = env::CallFailure::kTimeout});
     } else if (word == "unsent") {
@@ -70,8 +76,10 @@ class Rig {
   void Wait() {
     for (int i = 0; i < 4 && open_.value == 0; ++i) {
       evictor.Pump(
-          now, [&](const Evictor::Victim& v) { return v.preemptor.uid == wanted_for; }, client_,
-          out_);
+          now,
+          {.wanted = [&](const Evictor::Victim& v) { return v.preemptor.uid == wanted_for; },
+           .goes_after = [&](const Evictor::Victim&) { return others_first; }},
+          client_, out_);
       Sent();
       if (open_.value == 0) Advance(std::min(evictor.wake_at(), client_.wake_at()));
     }
@@ -153,6 +161,12 @@ TEST(Evictor, WhatComesOfEachAnswer) {
       "evict:MARK 200:DELETE 200!m again left",
       "evict:MARK 200:DELETE again 200!h left",
       "evict:MARK again 200:DELETE 200!h",
+      // Others go first, which is asked again before each write when something was heard.
+      "others evict heard first:MARK 200:DELETE 200!m",
+      "evict:MARK others 200 heard first:DELETE 200!m",
+      "others evict spared heard evict first:MARK",
+      "others evict left heard first",
+      "others evict first:MARK others lost left heard",
       // Failures are of one write, in a row.
       "evict:MARK " + Times(7, "500:MARK ") + "200:DELETE " + Times(7, "500:DELETE ") +
           "500!failed(500)",

@@ -189,7 +189,7 @@ TEST_F(PreemptionTest, ANominationInConflictWithNothingIsWrittenAgain) {
   EXPECT_TRUE(Says(rig.TakeOf("/pods/high/status"), R"("nominatedNodeName":"n1")"));
 }
 
-// A10: who could not be evicted goes first the next time, and alone until that is accepted: nobody
+// A10: who could not be evicted goes first the next time, and alone until it is seen to go: nobody
 // else is evicted in vain again.
 TEST_F(PreemptionTest, WhoWasRefusedIsEvictedBeforeOthers) {
   PodSpec low = Low();
@@ -226,6 +226,10 @@ TEST_F(PreemptionTest, WhoWasRefusedIsEvictedBeforeOthers) {
   EXPECT_EQ(rig.TakeOf("/pods/other").call.value, 0u);
   rig.Answer(rig.TakeOf("/pods/low"), 200, "{}");
   rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/other").call.value, 0u);
+  low.version = 108;
+  low.extra_meta = R"(,"deletionTimestamp":"2027-01-15T08:00:40Z")";
+  rig.Event("pods", "MODIFIED", PodJson(low));
   EXPECT_NE(rig.TakeOf("/pods/other").call.value, 0u);
 }
 

@@ -105,7 +105,6 @@ std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Voc
                                     env::Outbox& out) {
   Facts facts;
   recount_ = true;
-  ask_held_back_ = true;
   if (event.change == client::Change::kDeleted) {
     OnGone(event, vocabulary, facts);
   } else if (event.watch == cluster_queues_watch_) {
@@ -332,8 +331,11 @@ void Quota::Pump(Instant now, const model::State& state, client::Client& client,
   EvictThoseHeldBack(state);
   const auto is_evicted = [&](std::string_view uid) {
     const model::WorkloadId id = state.FindWorkload(uid);
-    return id.valid() &&
-           (state.workloads().at(id).claimant.valid() || state.faults().evict_for_nobody);
+    if (!id.valid()) return false;
+    const model::Workload& row = state.workloads().at(id);
+    const bool after = state.GoesAfterOthers(row.uid);
+    if (after) held_back_.emplace(uid);
+    return !after && (row.claimant.valid() || state.faults().evict_for_nobody);
   };
   workloads_.Pump(now, is_evicted, client, out);
   if (queue_status_) queues_.Pump(now, client, out);
@@ -410,25 +412,10 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
   }
 }
 
-namespace {
-
-// Whether others go for the same one whose eviction was refused before: nobody else does until that
-// is known to be done.
-bool GoesAfterOthers(const model::Workload& victim, const model::State& state) {
-  if (victim.spared_count > 0) return false;
-  const std::vector<model::WorkloadId>& all = state.workloads().at(victim.claimant).victims;
-  return std::ranges::any_of(all, [&](model::WorkloadId id) {
-    const model::Workload& other = state.workloads().at(id);
-    return other.spared_count > 0 && IsToBeEvicted(other);
-  });
-}
-
-}  // namespace
-
 void Quota::Evict(model::WorkloadId victim, const model::State& state) {
   const model::Workload& row = state.workloads().at(victim);
   const std::string_view uid = state.UidOf(row.uid);
-  if (GoesAfterOthers(row, state)) {
+  if (state.GoesAfterOthers(row.uid)) {
     held_back_.emplace(uid);
     return;
   }

@@ -77,6 +77,8 @@ class Quota {
                                     const std::optional<api::PriorityClass>& now,
                                     model::Vocabulary& vocabulary, env::Outbox& out);
 
+  // Something was heard: who is evicted after others may go now.
+  void AskAgain() { ask_held_back_ = true; }
   void CarryOut(const model::Plan& plan, const cycle::Engine& engine);
   void Pump(Instant now, const model::State& state, client::Client& client, env::Outbox& out);
   // Nothing: the call was none of these. The result's object is to be learned by the watch of

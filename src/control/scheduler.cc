@@ -129,8 +129,14 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
   ReadPods(now, out);
   binder_.Pump(now, client_, out);
-  evictor_.Pump(
-      now, [this](const Evictor::Victim& victim) { return Wanted(victim); }, client_, out);
+  evictor_.Pump(now,
+                {.wanted = [this](const Evictor::Victim& victim) { return Wanted(victim); },
+                 .goes_after =
+                     [this](const Evictor::Victim& victim) {
+                       const model::State& state = engine_.state();
+                       return state.GoesAfterOthers(state.OwnerOf(state.FindPod(victim.pod.uid)));
+                     }},
+                client_, out);
   EndEvictions(now);
   status_.Pump(now, client_, out);
   // Its members and its class may be read after a group.
@@ -589,6 +595,8 @@ void Scheduler::Learn(Instant now, const Bytes& object, env::Outbox& out) {
 
 void Scheduler::Apply(const model::Delta& delta) {
   engine_.Apply(delta);
+  evictor_.AskAgain();
+  if (quota_) quota_->AskAgain();
   for (const model::GroupId group : engine_.state().changed_groups()) FollowGroup(group);
   if (!options_.engine.preemption) return;
   // A copy: what follows may apply more.
@@ -649,8 +657,7 @@ void Scheduler::EvictFor(model::PodId pod) {
                     .node = std::string(state.NameOf(state.nodes().name(node))),
                     .scheduler_name = SchedulerOf(pod),
                     .preemptor = RefOf(pod),
-                    .marked = state.pods().at(victim).disrupted,
-                    .doubtful = state.pods().at(victim).spared_count > 0});
+                    .marked = state.pods().at(victim).disrupted});
   }
 }
 
@@ -669,8 +676,7 @@ void Scheduler::EvictForWorkload(model::PodId pod) {
                                 .name = std::string(key.substr(key.find('/') + 1)),
                                 .uid = std::string(state.UidOf(preemptor.uid))},
                   .for_workload = true,
-                  .marked = row.disrupted,
-                  .doubtful = row.spared_count > 0});
+                  .marked = row.disrupted});
 }
 
 // Its gang was not completed in time.
@@ -681,8 +687,7 @@ void Scheduler::EvictForGang(model::PodId pod) {
                   .node = std::string(state.NameOf(row.node)),
                   .scheduler_name = SchedulerOf(pod),
                   .preemptor = {},
-                  .gang = std::string(state.KeyOf(row.group)),
-                  .doubtful = row.spared_count > 0});
+                  .gang = std::string(state.KeyOf(row.group))});
 }
 
 bool Scheduler::Wanted(const Evictor::Victim& victim) const {

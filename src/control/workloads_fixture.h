@@ -128,7 +128,8 @@ class WorkloadsTest : public testing::Test {
     return rig_.TakeOf("/workloads/" + name + "/status");
   }
   void ExpectNothing(const std::string& name) {
-    EXPECT_EQ(rig_.TakeOf("/workloads/" + name).call.value, 0u);
+    const env::SendRequest sent = rig_.TakeOf("/workloads/" + name);
+    EXPECT_EQ(sent.call.value, 0u) << sent.request.target << ' ' << BodyOf(sent);
   }
 
   Rig rig_;

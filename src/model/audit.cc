@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "model/lifecycle.h"
@@ -65,6 +66,7 @@ class Auditor {
     }
     CheckClaims();
     CheckBudgets();
+    CheckDoubtful();
     CheckMembers();
     CheckSlots();
     CheckJobs();
@@ -99,6 +101,19 @@ class Auditor {
 
   static std::string NameOf(AccountId a) {
     return fmt::format("{} row {}", a.is_tree() ? "tree" : "node", a.row());
+  }
+
+  // Whose eviction was refused.
+  void CheckDoubtful() {
+    std::set<OwnerId> expected;
+    const auto look = [&](const auto& table, auto id) {
+      if (table.used(id) && table.at(id).spared_count > 0) expected.insert(table.at(id).uid);
+    };
+    for (uint32_t i = 0; i < state_.pods().size(); ++i) look(state_.pods(), PodId{i});
+    for (uint32_t i = 0; i < state_.workloads().size(); ++i)
+      look(state_.workloads(), WorkloadId{i});
+    if (expected != state_.doubtful())
+      found_.push_back("those whose evictions were refused are others");
   }
 
   // Who is a member of which group follows from the pods' rows.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "model/backoff.h"
@@ -128,6 +129,7 @@ void State::ApplyRefused(const EvictionRefused& facts) {
       return;
     Workload& row = workloads_.mutable_at(victim);
     row.spared_until = facts.at + SparedFor(++row.spared_count);
+    doubtful_.insert(row.uid);
     changed_workloads_.push_back(victim);
     EndQuotaPromise(claimant, Cause::kWriteRefused);
     changed_workloads_.push_back(claimant);
@@ -138,6 +140,7 @@ void State::ApplyRefused(const EvictionRefused& facts) {
   Pod& pod = pods_.mutable_at(id);
   const OwnerId preemptor = pod.evicted_for;
   pod.spared_until = facts.at + SparedFor(++pod.spared_count);
+  doubtful_.insert(pod.uid);
   changed_pods_.push_back(id);
   Keep(id);
   TouchNodeOf(id, kTouchTaken);
@@ -147,6 +150,52 @@ void State::ApplyRefused(const EvictionRefused& facts) {
   }
   GiveUp(pods_.FindUid(preemptor), facts.code, facts.at,
          facts.failed ? ReasonKind::kPromiseEvictionFails : ReasonKind::kPromiseEvictionRefused);
+}
+
+// For whom one leaves that was not seen to go yet: a pod, all of a gang, a workload; or the gang
+// that gives it back.
+struct State::Leaving {
+  OwnerId one;
+  KeyId gang;
+  bool given_back = false;
+  bool operator==(const Leaving&) const = default;
+};
+
+std::optional<State::Leaving> State::ToBeToldToLeaveFor(OwnerId uid) const {
+  if (const WorkloadId id = workloads_.FindUid(uid); id.valid()) {
+    const Workload& row = workloads_.at(id);
+    if (!IsToBeEvicted(row)) return std::nullopt;
+    return Leaving{.one = workloads_.at(row.claimant).uid};
+  }
+  const PodId id = pods_.FindUid(uid);
+  if (!id.valid()) return std::nullopt;
+  const Pod& row = pods_.at(id);
+  if (row.terminating || !row.node.valid()) return std::nullopt;
+  if (row.released) return Leaving{.gang = row.group, .given_back = true};
+  if (!row.evicted_for.valid()) return std::nullopt;
+  const PodId preemptor = pods_.FindUid(row.evicted_for);
+  if (preemptor.valid() && pods_.at(preemptor).group.valid())
+    return Leaving{.gang = pods_.at(preemptor).group};
+  return Leaving{.one = row.evicted_for};
+}
+
+uint32_t State::RefusalsOf(OwnerId uid) const {
+  if (const WorkloadId id = workloads_.FindUid(uid); id.valid())
+    return workloads_.at(id).spared_count;
+  const PodId id = pods_.FindUid(uid);
+  return id.valid() ? pods_.at(id).spared_count : 0;
+}
+
+bool State::GoesAfterOthers(OwnerId uid) const {
+  if (doubtful_.empty()) return false;
+  const std::optional<Leaving> mine = ToBeToldToLeaveFor(uid);
+  if (!mine) return false;
+  const uint32_t count = RefusalsOf(uid);
+  return std::ranges::any_of(doubtful_, [&](OwnerId other) {
+    const uint32_t refusals = RefusalsOf(other);
+    const bool first = refusals > count || (refusals == count && other < uid);
+    return first && ToBeToldToLeaveFor(other) == mine;
+  });
 }
 
 void State::EndSparing(PodId id) {

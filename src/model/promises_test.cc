@@ -328,6 +328,47 @@ TEST_F(PromisesTest, SpareWhoCannotBeEvicted) {
   EXPECT_TRUE(c.state.PromiseOf(c.state.FindPod("high")).valid());
 }
 
+// Goal: of all that leave for a gang who refused it most often goes first, and of no others (A10).
+// Method: promise two of its members rooms on two nodes.
+TEST_F(PromisesTest, WhoRefusedItGoesBeforeAllOthersOfTheGang) {
+  const auto refuse = [&](std::string uid) {
+    c.state.Apply(
+        EvictionRefused{.uid = std::move(uid), .code = 403, .at = Instant::FromSeconds(100)});
+  };
+  const auto after = [&](std::string_view uid) {
+    return c.state.GoesAfterOthers(c.state.OwnerOf(c.state.FindPod(uid)));
+  };
+  PodUpsert other = c.Pod("other", "default/other");
+  PodUpsert elsewhere = c.Pod("w1", "default/w1");
+  elsewhere.node = "n2";
+  other.priority = 5;
+  other.group = high.group = "default/gang";
+  c.Node("n2", "u-n2", 1000);
+  for (const PodUpsert& pod : {other, elsewhere, high}) c.state.Apply(pod);
+  const PodId victims[] = {c.state.FindPod("w1")};
+  EXPECT_TRUE(c.state.Promise(c.state.FindPod("other"), c.state.FindNode("n2"), {}, victims));
+  EXPECT_FALSE(after("v1") || after("w1"));
+  refuse("v1");
+  EXPECT_FALSE(after("w1")) << "v1 leaves for nobody now";
+  c.state.EndSparing(c.state.FindPod("v1"));
+  Promise();
+  EXPECT_TRUE(after("w1"));
+  EXPECT_FALSE(after("v1"));
+  // Both refused it: who did so more often, or is older.
+  refuse("w1");
+  c.state.EndSparing(c.state.FindPod("w1"));
+  EXPECT_TRUE(c.state.Promise(c.state.FindPod("other"), c.state.FindNode("n2"), {}, victims));
+  EXPECT_NE(after("v1"), after("w1"));
+  refuse("w1");
+  c.state.EndSparing(c.state.FindPod("w1"));
+  EXPECT_TRUE(c.state.Promise(c.state.FindPod("other"), c.state.FindNode("n2"), {}, victims));
+  EXPECT_TRUE(after("v1"));
+  EXPECT_FALSE(after("w1"));
+  elsewhere.terminating = true;
+  c.state.Apply(elsewhere);
+  EXPECT_FALSE(after("v1")) << "w1 goes";
+}
+
 // Goal: no promise takes what another was promised, if that is as important, or what is charged
 // (A12, A13). Method: ask for room that is neither free nor the victims'.
 TEST_F(PromisesTest, TakeNothingThatIsPromised) {

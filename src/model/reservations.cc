@@ -148,6 +148,7 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
       stage != WorkloadStage::kReserved && stage != WorkloadStage::kAdmitted) {
     row.spared_until = {};
     row.spared_count = 0;
+    doubtful_.erase(row.uid);
   }
   SettleReservations(std::span(&id, 1), finished ? Cause::kOwnerFinished : Cause::kObserved);
   if (IsLeaving(id)) Unseat(id);
@@ -180,6 +181,7 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
   if (row.job.valid()) uids_.Acquire(UidOf(row.job));
   SetJob(id, {});
   workloads_.Remove(id);
+  doubtful_.erase(row.uid);
   if (row.job.valid()) {
     SettleSeekers(row.job);
     uids_.Release(row.job);

@@ -517,6 +517,7 @@ void State::DropPod(PodId pod, Cause cause) {
   pods_.mutable_at(pod).group = KeyId{};
   NoteMember(pod);
   pods_.Remove(pod);
+  doubtful_.erase(row.uid);
   if (!kept) uids_.Release(row.uid);
   keys_.Release(row.key);
   if (row.group.valid()) CleanByName(row.group);

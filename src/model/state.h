@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -175,6 +176,13 @@ class State {
   [[nodiscard]] OwnerId ClaimantOf(PodId pod) const;
   // The workload that it has a place of, or seeks one of; invalid: of none.
   [[nodiscard]] WorkloadId WorkloadOf(PodId pod) const;
+  // Whether another goes first of those that leave for the same pod, gang or workload, or for whose
+  // gang gives back what it has: one, pod or workload, whose eviction was refused before, for the
+  // others may go in vain. Of several who was refused most often, each alone until its object says
+  // that it goes. `uid`: a pod's or workload's. O(those whose evictions were refused).
+  [[nodiscard]] bool GoesAfterOthers(OwnerId uid) const;
+  // Pods and workloads whose eviction was refused before, or failed, by uid.
+  [[nodiscard]] const std::set<OwnerId>& doubtful() const { return doubtful_; }
   // Whether it is to leave its node: it is evicted, its gang gives its places back, or its workload
   // gives its quota back.
   [[nodiscard]] bool IsToLeave(PodId pod) const;
@@ -373,6 +381,9 @@ class State {
   void ChargeAgain(WorkloadId workload);
   void EndPromisesIn(NameId cluster_queue);
   void Spare(std::span<const WorkloadId> victims);
+  struct Leaving;
+  [[nodiscard]] std::optional<Leaving> ToBeToldToLeaveFor(OwnerId uid) const;
+  [[nodiscard]] uint32_t RefusalsOf(OwnerId uid) const;
   void ForgetClaimant(WorkloadId victim);
   std::vector<WorkloadId> TakePromise(WorkloadId workload);
   [[nodiscard]] std::vector<Claim> ClaimsOf(WorkloadId workload);
@@ -493,9 +504,10 @@ class State {
   std::vector<QueueName> changed_queues_;
   std::vector<QueueName> relieved_queues_;
   std::array<uint64_t, kReasonKindsCount> promises_lost_{};
-  Homeless homeless_;   // Nominated to a node that is not there.
-  uint32_t nodes_max_;  // Immutable after construction.
-  uint32_t pods_max_;   // Immutable after construction.
+  std::set<OwnerId> doubtful_;  // Whose spared_count is not 0.
+  Homeless homeless_;           // Nominated to a node that is not there.
+  uint32_t nodes_max_;          // Immutable after construction.
+  uint32_t pods_max_;           // Immutable after construction.
   Faults faults_;
   std::vector<KeyId> ended_groups_;  // With a planted bug alone: names of groups that are gone.
   // Volcano's names of its own, once there is a queue or group of it.
