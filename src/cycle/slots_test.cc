@@ -710,6 +710,41 @@ TEST(SlotsTest, WhoTakesPromisedQuotaEvictsForItselfWhomTheOtherWouldHave) {
   EXPECT_EQ(world.Cycle(), "default/high: q spot 4000 n1; ");
 }
 
+// The place of a pod that waits, which leaves with its workload, is that one's again when it stays
+// after all.
+TEST(SlotsTest, WhoTakesPromisedQuotaGetsNoPlacesOfWhoStaysThen) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 12000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 8000});
+  world.Starts(WorkloadSpec{.name = "low", .cpu = 4000, .created = 1});
+  world.Put(TestPod{.name = "low-0", .cpu = 4000, .created = 1, .group = "g"}, "low");
+  world.Put(TestNode{.name = "n2", .cpu = 4000});
+  world.Put(WorkloadSpec{.name = "mid", .count = 3, .cpu = 4000, .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(), "evict default/low for default/mid; default/mid waits for 1 to leave; ");
+  world.Put(WorkloadSpec{.name = "high", .cpu = 8000, .priority = 9, .created = 3});
+  EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+  EXPECT_NE(world.RowOf("mid").promised, model::Reservation{});
+}
+
+// Who leaves for it, and was not told, stays when it gets quota of its own: its room is asked for
+// anew.
+TEST(SlotsTest, WhoGetsMoreQuotaEvictsForNodesWhomItEvictedForQuota) {
+  JointWorld world(/*preemption=*/true);
+  const QueueSpec queue{.name = "q", .flavors = {{"spot", 4000}}, .preemption = kEvicts};
+  world.Put(queue);
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  world.Starts(WorkloadSpec{.name = "low", .cpu = 4000, .created = 1});
+  world.Bound(TestPod{.name = "low-0", .cpu = 4000, .created = 1}, "low", "n1");
+  world.Put(
+      WorkloadSpec{.name = "mid", .cpu = 4000, .priority = 5, .created = 2, .preempts = true});
+  EXPECT_EQ(world.Cycle(), "evict default/low for default/mid; default/mid waits for 1 to leave; ");
+  QueueSpec more = queue;
+  more.flavors = {{"spot", 8000}};
+  world.Put(more);
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/mid; default/mid finds nodes for 0 of 1, promised; ");
+}
+
 // A reservation whose write came to nothing is promised its quota: not for nodes that are gone.
 TEST(SlotsTest, QuotaOfAWriteThatCameToNothingIsNotKeptWithoutNodes) {
   JointWorld world;

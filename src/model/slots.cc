@@ -374,6 +374,31 @@ void State::NoteSlots() {
   for (size_t i = 0; i < changed_pods_.size(); ++i) NoteSlot(changed_pods_[i]);
 }
 
+// Its places that are for pods to come: those that no pod took, as far as pods are left.
+std::vector<uint32_t> State::PlacesToCome(WorkloadId id) const {
+  const std::span<const SlotTable::Place> places = slots_.PlacesOf(id);
+  // Those that are being written are none less when some of its pods are done.
+  const size_t own =
+      workloads_.used(id) ? std::min(ChargedTo(workloads_.at(id)).slots.size(), places.size()) : 0;
+  std::map<uint32_t, uint32_t> left;
+  for (uint32_t i = 0; i < own; ++i) {
+    const auto [at, fresh] = left.try_emplace(places[i].slot.pod_set);
+    if (fresh) at->second = PodsLeft(id, at->first);
+    if (places[i].pod.valid() && at->second > 0) --at->second;
+  }
+  std::vector<uint32_t> to_come;
+  for (uint32_t i = 0; i < places.size(); ++i) {
+    if (places[i].pod.valid()) continue;
+    if (i < own) {
+      uint32_t& more = left[places[i].slot.pod_set];
+      if (more == 0) continue;
+      --more;
+    }
+    to_come.push_back(i);
+  }
+  return to_come;
+}
+
 // The claims on nodes become those that follow from the row and from who took which place.
 void State::PutSlots(Transaction& t, WorkloadId id) {
   std::vector<Slot> wanted = SlotsWanted(id);
@@ -384,33 +409,17 @@ void State::PutSlots(Transaction& t, WorkloadId id) {
   }
   SlotTable::OfWorkload& of = slots_.of(id);
   if (!std::ranges::equal(of.places, wanted, {}, &SlotTable::Place::slot)) Replace(t, id, wanted);
-  // Those that are being written are none less when some of its pods are done.
-  const size_t own = workloads_.used(id)
-                         ? std::min(ChargedTo(workloads_.at(id)).slots.size(), of.places.size())
-                         : 0;
-  std::map<uint32_t, uint32_t> left;
-  for (uint32_t i = 0; i < own; ++i) {
-    const auto [at, fresh] = left.try_emplace(of.places[i].slot.pod_set);
-    if (fresh) at->second = PodsLeft(id, at->first);
-    if (of.places[i].pod.valid() && at->second > 0) --at->second;
-  }
-  for (uint32_t i = 0; i < of.places.size(); ++i) {
-    if (of.places[i].pod.valid()) continue;
-    if (i >= own) {
+  const std::vector<uint32_t> to_come = PlacesToCome(id);
+  for (uint32_t i = 0, next = 0; i < of.places.size(); ++i) {
+    if (next < to_come.size() && to_come[next] == i) {
+      ++next;
       BeginSlot(t, id, i);
-      continue;
-    }
-    uint32_t& more = left[of.places[i].slot.pod_set];
-    if (more == 0) {
+    } else if (!of.places[i].pod.valid()) {
       EndSlot(t, id, i);
-      continue;
     }
-    --more;
-    BeginSlot(t, id, i);
   }
 }
 
-// Other places than before: who had one seeks again.
 void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted) {
   SlotTable::OfWorkload& of = slots_.of(id);
   std::vector<SlotTable::Place> waited_for;  // Where the node is gone, and no claim tells of it.
@@ -708,6 +717,22 @@ void State::SlotTrial::WithoutPromise(WorkloadId workload) {
     if (StageOf(state_.workloads_.at(victim).status) == WorkloadStage::kEvicted) continue;
     for (const SlotTable::Place& place : state_.slots_.PlacesOf(victim)) stay(place.claim);
     for (const PodId pod : state_.PodsOf(victim)) pod_stays(pod);
+    TakePlacesAgain(victim);
+  }
+}
+
+// Those of pods that wait ended when it was to leave (State::Unseat).
+void State::SlotTrial::TakePlacesAgain(WorkloadId workload) {
+  const Workload& row = state_.workloads_.at(workload);
+  for (const uint32_t i : state_.PlacesToCome(workload)) {
+    const SlotTable::Place& place = state_.slots_.PlacesOf(workload)[i];
+    const NodeId node = state_.nodes_.Find(place.slot.node);
+    if (place.claim.valid() || !node.valid()) continue;
+    const ClassId class_id = row.slots[place.slot.pod_set].class_id;
+    const Claim claim = ClaimOn(node, row, place.slot, state_.vocabulary_.classes.at(class_id));
+    if (place.priority && !state_.WillHold(claim, *place.priority)) continue;
+    transaction_.Add(claim);
+    Touch(node);
   }
 }
 

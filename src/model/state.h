@@ -261,6 +261,7 @@ class State {
 
    private:
     void Touch(NodeId node);
+    void TakePlacesAgain(WorkloadId workload);
     void Change(ClaimId claim, const Claim& to);
     void End(ClaimId claim);
     State& state_;
@@ -413,6 +414,7 @@ class State {
   [[nodiscard]] Claim ClaimOfSlot(WorkloadId workload, uint32_t place) const;
   [[nodiscard]] uint32_t PodsLeft(WorkloadId workload, uint32_t pod_set) const;
   void MakeRowsOfSlots(WorkloadId workload);
+  [[nodiscard]] std::vector<uint32_t> PlacesToCome(WorkloadId workload) const;
   void PutSlots(Transaction& t, WorkloadId workload);
   void Replace(Transaction& t, WorkloadId workload, std::span<const Slot> wanted);
   [[nodiscard]] bool WillHold(const Claim& claim, int32_t priority) const;
