@@ -54,6 +54,10 @@ Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Takin
       facts->slots[i].unsupported =
           vocabulary.names.Intern(fmt::format("{}", fmt::join(spec.unsupported, ", ")));
     }
+    if (taking.joint && mine) {
+      translate::PutGang(workload.meta.namespace_name, workload.pod_sets[i], vocabulary,
+                         facts->slots[i]);
+    }
   }
   return facts;
 }

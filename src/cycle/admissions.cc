@@ -1,12 +1,14 @@
 #include "cycle/admissions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "cycle/wanted_places.h"
+#include "gang/readiness.h"
 #include "quota/counts.h"
 #include "quota/order.h"
 #include "quota/reach.h"
@@ -143,6 +145,7 @@ QueueBar BarOf(const model::State& state, QueueId q) {
 void Admissions::Leave(WorkloadId workload) {
   Entry& entry = entries_[workload.value];
   if (entry.mode == Mode::kLater) later_.erase({entry.from, workload});
+  unready_.erase(workload);
   if (entry.mode == Mode::kInLine) {
     lines_.Remove(workload);
     // Who stood behind it may be the first now.
@@ -190,9 +193,60 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
   const auto is_unsupported = [](const model::WorkloadSlots& s) { return s.unsupported.valid(); };
   if (std::ranges::any_of(row.slots, is_unsupported))
     return Apart(workload, QueueBar::kUnsupported);
+  for (const model::WorkloadSlots& slots : row.slots) {
+    if (slots.gang.valid()) of_gang_[slots.gang].insert(workload);
+  }
+  if (std::optional<gang::Unready> unready = gang::WhyUnready(state, row)) {
+    Apart(workload, QueueBar::kGang);
+    entries_[workload.value].refusal->gang = std::move(unready->why);
+    if (row.promised != model::Reservation{}) unready_.insert(workload);
+    return;
+  }
   entries_[workload.value] = {
       .mode = Mode::kInLine, .line = queue.cluster_queue, .from = {}, .refusal = {}};
   Stand(state, workload, queue.cluster_queue);
+}
+
+void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
+  if (of_gang_.empty()) return;
+  if (!state.groups().used(group)) {
+    for (auto at = of_gang_.begin(); at != of_gang_.end();)
+      at = NoteGang(state, at->second) ? std::next(at) : of_gang_.erase(at);
+    return;
+  }
+  const std::string_view key = state.KeyOf(state.groups().at(group).key);
+  const auto at = of_gang_.find(state.vocabulary().names.Find(key));
+  if (at != of_gang_.end() && !NoteGang(state, at->second)) of_gang_.erase(at);
+}
+
+// Those of them that don't wait any more are dropped; whether any are left.
+bool Admissions::NoteGang(const model::State& state, std::set<WorkloadId>& of) {
+  std::erase_if(of, [&](WorkloadId workload) { return !WaitsInGang(state, workload); });
+  for (const WorkloadId workload : of) {
+    if (IsAsItsGangs(state, workload)) continue;
+    Leave(workload);
+    entries_[workload.value] = Entry{};
+    Enter(state, workload);
+  }
+  return !of.empty();
+}
+
+bool Admissions::WaitsInGang(const model::State& state, WorkloadId workload) const {
+  if (!state.workloads().used(workload)) return false;
+  const Entry& entry = entries_[workload.value];
+  const auto names_one = [](const model::WorkloadSlots& slots) { return slots.gang.valid(); };
+  return (entry.mode == Mode::kInLine ||
+          (entry.mode == Mode::kApart && entry.refusal->bar == QueueBar::kGang)) &&
+         std::ranges::any_of(state.workloads().at(workload).slots, names_one);
+}
+
+// Whether it stands where its groups have it stand, and was told what they lack.
+bool Admissions::IsAsItsGangs(const model::State& state, WorkloadId workload) const {
+  const Entry& entry = entries_[workload.value];
+  const std::optional<gang::Unready> unready =
+      gang::WhyUnready(state, state.workloads().at(workload));
+  if (entry.mode == Mode::kInLine) return !unready;
+  return unready && entry.refusal->gang == unready->why;
 }
 
 // In the line, with its equals.
@@ -246,6 +300,8 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
     later_.erase(later_.begin());
     Enter(state, workload);
   }
+  for (const WorkloadId workload : std::exchange(unready_, {}))
+    state.EndQuotaPromise(workload, model::Cause::kRevoked);
   for (const WorkloadId workload : std::exchange(untold_, {})) {
     if (entries_[workload.value].refusal) plan.workloads.push_back(workload);
   }
@@ -482,8 +538,12 @@ class Admissions::Look {
   // With fewer pods, where it may start with those; as many as get it quota.
   bool GetsLess(const Workload& row, Nomination& nomination) {
     std::vector<quota::CountRange> ranges;
-    for (const model::WorkloadSlots& slots : row.slots)
-      ranges.push_back({.count = slots.count, .count_min = slots.count - slots.missing_max});
+    for (uint32_t i = 0; i < row.slots.size(); ++i) {
+      const model::WorkloadSlots& slots = row.slots[i];
+      ranges.push_back(
+          {.count = slots.count,
+           .count_min = std::max(slots.count - slots.missing_max, gang::FewestOf(state_, row, i))});
+    }
     const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
       for (size_t i = 0; i < fewer.size(); ++i) pod_sets_[i].count = fewer[i];
       if (wanted_ != nullptr) wanted_->SetCounts(fewer);

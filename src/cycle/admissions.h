@@ -64,6 +64,9 @@ class Admissions {
   void NoteQueue(const model::State& state, const model::QueueName& queue);
   // Quota of it was given back: State::relieved_queues.
   void NoteRelieved(const model::State& state, const model::QueueName& queue);
+  // The group, or a member of it, came, went or changed. O(workloads that wait whose pods name it;
+  // when it went, whose pods name any).
+  void NoteGroup(const model::State& state, model::GroupId group);
   // Nodes may hold what they could not.
   void NoteNodes() { nodes_lifted_ = true; }
   // Has it looked at again, and those beside it, if it waits in a line.
@@ -181,6 +184,9 @@ class Admissions {
   void Leave(model::WorkloadId workload);
   void Enter(const model::State& state, model::WorkloadId workload);
   void Apart(model::WorkloadId workload, model::QueueBar bar);
+  bool NoteGang(const model::State& state, std::set<model::WorkloadId>& of);
+  [[nodiscard]] bool WaitsInGang(const model::State& state, model::WorkloadId workload) const;
+  [[nodiscard]] bool IsAsItsGangs(const model::State& state, model::WorkloadId workload) const;
   void Stand(const model::State& state, model::WorkloadId workload, model::NameId line);
   // `shortfall`: what would help it.
   void Refuse(const model::State& state, model::WorkloadId workload, model::WorkloadRefusal refusal,
@@ -282,6 +288,9 @@ class Admissions {
   // Whose evictions go by age.
   std::set<model::NameId> by_age_;
   std::set<std::pair<Instant, model::WorkloadId>> later_;
+  // By the group that their pods name: who waits, and others that did.
+  std::map<model::NameId, std::set<model::WorkloadId>> of_gang_;
+  std::set<model::WorkloadId> unready_;  // Whose promise ends, since its group could not start.
   // Whose evictions were refused, and until when they are spared.
   std::map<model::WorkloadId, Instant> spared_;
   std::set<model::QueueName> changed_;  // Roots, there or not.

@@ -728,7 +728,7 @@ Explanation Engine::Explain(PodId pod) const {
   } else if (const auto waits = quota_waiting_.find(pod); waits != quota_waiting_.end()) {
     const auto lacks = state_.ShortFor(pod);
     e.would_fit = !lacks;
-    if (lacks) e.refusal = RefusalOf(state_.GroupOf(pod), *lacks);
+    if (lacks) e.refusal = gang::RefusalOf(state_, state_.GroupOf(pod), *lacks);
   } else if (e.stage == PodStage::kPending && !StandsAlone(pod)) {
     std::optional<model::Refusal> why = WhyGroupWaits(state_.GroupOf(pod));
     e.would_fit = !why;

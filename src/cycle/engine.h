@@ -306,7 +306,6 @@ class Engine {
   [[nodiscard]] bool quota_due() const {
     return quota_untold_ || quota_moved() || quota_held_back_;
   }
-  [[nodiscard]] bool IsLetIn(model::GroupId group) const;
   [[nodiscard]] bool FitsQuota(model::PodId pod, Trial& trial) const;
   bool WaitForQuota(model::PodId pod);
   void NoteForQuota(model::GroupId group, const model::Refusal& refusal);
@@ -315,9 +314,6 @@ class Engine {
   void SortGroups(std::vector<model::GroupId>& groups) const;
   void LetGroupsIn(model::Plan& plan);
   void TellShort(model::Plan& plan);
-  [[nodiscard]] model::Refusal RefusalOf(model::GroupId group,
-                                         const model::State::QuotaShort& lacks) const;
-  [[nodiscard]] std::optional<model::Refusal> RefusalOfBarred(model::GroupId group) const;
   [[nodiscard]] static bool RefusedForever(const model::Refusal& refusal);
   [[nodiscard]] bool LacksQuota(model::GroupId group) const;
   [[nodiscard]] std::vector<model::GroupId> MissedEntries() const;

@@ -59,6 +59,7 @@ bool Engine::WaitsInGang(PodId pod) const {
 // Where a group stands is a function of its row and members; called whenever either changed.
 void Engine::SyncGroup(GroupId g) {
   groups_for_quota_.erase(g);
+  admissions_.NoteGroup(state_, g);
   if (g.value >= group_modes_.size()) group_modes_.resize(state_.groups().size());
   if (!state_.groups().used(g)) {
     group_modes_[g.value] = GroupMode::kNone;
@@ -67,10 +68,10 @@ void Engine::SyncGroup(GroupId g) {
     return groups_.Remove(g);
   }
   const gang::Need need = gang::NeedOf(state_, g);
-  const GroupMode mode = !IsLetIn(g)         ? GroupMode::kBarred
-                         : need.needed == 0  ? GroupMode::kLoose
-                         : gang::Lacks(need) ? GroupMode::kShort
-                                             : GroupMode::kWaits;
+  const GroupMode mode = !gang::IsLetIn(state_, g) ? GroupMode::kBarred
+                         : need.needed == 0        ? GroupMode::kLoose
+                         : gang::Lacks(need)       ? GroupMode::kShort
+                                                   : GroupMode::kWaits;
   const GroupMode before = std::exchange(group_modes_[g.value], mode);
   if (!gang::IsPartly(state_, g)) {
     partly_.erase(g);
@@ -178,7 +179,7 @@ std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, mod
     }
     if (anywhere) refused.push_back(gang::AlikeOf(row));
     if (!why && trial.lacks) {
-      why = RefusalOf(state_.GroupOf(pod), *trial.lacks);
+      why = gang::RefusalOf(state_, state_.GroupOf(pod), *trial.lacks);
     } else if (!why && !trial.to_come) {
       why = WhyNot(state_, options_.evaluator, pod).refusal;
     }
@@ -215,7 +216,7 @@ std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
   Trial trial{.claims = model::State::Trial(state_)};
   if (auto why = PlaceGang(g, need, trial)) {
     if (const auto never = state_.NeverFor(g, gang::LeastOf(state_, g, need)))
-      why = RefusalOf(g, *never);
+      why = gang::RefusalOf(state_, g, *never);
     why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
                                    .needed = need.needed,
                                    .found = static_cast<uint32_t>(trial.placed.size()),
@@ -441,7 +442,7 @@ void Engine::TellIncomplete(Plan& plan) {
     if (mode != GroupMode::kShort && mode != GroupMode::kBarred) continue;
     plan.groups.push_back(g);
     const std::optional<model::Refusal> why =
-        mode == GroupMode::kShort ? RefusalOfShort(g) : RefusalOfBarred(g);
+        mode == GroupMode::kShort ? RefusalOfShort(g) : gang::RefusalOfBarred(state_, g);
     if (why) TellMembers(g, *why, plan);
   }
   for (const PodId pod : std::exchange(orphans_, {})) {
@@ -479,7 +480,7 @@ std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
   if (!state_.groups().used(g) || g.value >= group_modes_.size()) return std::nullopt;
   if (groups_.is_blocked(g)) return groups_.refusal(g);
   if (group_modes_[g.value] == GroupMode::kShort) return RefusalOfShort(g);
-  if (group_modes_[g.value] == GroupMode::kBarred) return RefusalOfBarred(g);
+  if (group_modes_[g.value] == GroupMode::kBarred) return gang::RefusalOfBarred(state_, g);
   return std::nullopt;
 }
 

@@ -32,13 +32,6 @@ bool RefusedForQuota(const model::Refusal& refusal) {
 
 }  // namespace
 
-// Whether its members may be placed, as far as its queue goes.
-bool Engine::IsLetIn(GroupId g) const {
-  const model::Group& group = state_.groups().at(g);
-  return PhaseOf(group, state_.groups().CountsOf(group.key)) != model::GroupPhase::kPending &&
-         state_.BarOf(g) == GroupBar::kNone;
-}
-
 bool Engine::FitsQuota(PodId pod, Trial& trial) const {
   trial.lacks = state_.ShortFor(pod, trial.to_come);
   return !trial.lacks;
@@ -157,37 +150,15 @@ void Engine::TellShort(Plan& plan) {
     if (!lacks || SaysTheSame(told, lacks)) continue;
     told = lacks;
     plan.groups.push_back(group);
-    TellMembers(group, RefusalOf(group, *lacks), plan);
+    TellMembers(group, gang::RefusalOf(state_, group, *lacks), plan);
   }
   for (auto& [pod, told] : quota_waiting_) {
     const std::optional<QuotaShort> lacks = state_.ShortFor(pod);
     if (!lacks || SaysTheSame(told, lacks)) continue;
     told = lacks;
-    plan.refusals.push_back(RefusalOf(state_.GroupOf(pod), *lacks));
+    plan.refusals.push_back(gang::RefusalOf(state_, state_.GroupOf(pod), *lacks));
     TellRefused(pod, plan);
   }
-}
-
-model::Refusal Engine::RefusalOf(GroupId g, const QuotaShort& lacks) const {
-  const model::Group& group = state_.groups().at(g);
-  return {.reasons = {{.kind = model::ReasonKind::kQuotaShort,
-                       .unresolvable = lacks.never,
-                       .resource = lacks.resource,
-                       .detail = state_.queues().at(lacks.queue).name,
-                       .deficit = lacks.deficit}},
-          .gang = model::GangRefusal{.group = group.key, .queue = group.queue}};
-}
-
-// Nothing: it is about to be let in.
-std::optional<model::Refusal> Engine::RefusalOfBarred(GroupId g) const {
-  const GroupBar bar = state_.BarOf(g);
-  if (bar == GroupBar::kNone) {
-    const std::optional<QuotaShort> lacks = state_.ShortFor(g);
-    return lacks ? std::optional(RefusalOf(g, *lacks)) : std::nullopt;
-  }
-  const model::Group& group = state_.groups().at(g);
-  return model::Refusal{
-      .gang = model::GangRefusal{.group = group.key, .bar = bar, .queue = group.queue}};
 }
 
 std::vector<GroupId> Engine::MissedEntries() const {

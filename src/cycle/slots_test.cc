@@ -650,6 +650,56 @@ TEST(SlotsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
   EXPECT_EQ(claims, 1u) << "its quota: the nodes are its pods' now";
 }
 
+// Goal: quota and nodes are for who may start: whose pods are of a group that could not start with
+// them waits in nobody's way, evicts nobody, is told, and is looked at once the group could. Method:
+// change group, its queue and the workload.
+TEST(SlotsTest, AGangThatCouldNotStartGetsNoQuota) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  const WorkloadSpec low{.name = "low", .count = 1, .created = 1};
+  world.Starts(low);
+  world.Bound({.name = "low-0", .cpu = 1000}, "low", "n1");
+  const auto put = [&](uint32_t count) {
+    model::WorkloadUpsert facts =
+        world.FactsOf(WorkloadSpec{.name = "high", .count = count, .priority = 5, .created = 2});
+    facts.slots[0].gang = world.engine.vocabulary().names.Intern("default/g");
+    world.engine.Apply(facts);
+  };
+  put(2);
+  EXPECT_EQ(world.Cycle(), "default/high has no group; ");
+  world.Put(WorkloadSpec{.name = "next", .created = 3});
+  EXPECT_EQ(world.Cycle(), "default/next: q spot 1000 n1; ") << "it stands in nobody's way";
+  world.Remove("next");
+  const auto group = [&](int32_t minimum, const std::string& queue = "default") {
+    model::GroupUpsert facts =
+        FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = minimum});
+    facts.queue = queue;
+    world.engine.Apply(facts);
+  };
+  group(3);
+  EXPECT_EQ(world.Cycle(), "default/high is 2 of a group that needs 3; ");
+  group(2, "nowhere");
+  EXPECT_EQ(world.Cycle(), "default/high has a group that is kept out; ");
+  group(2);
+  const std::string evicts =
+      "evict default/low for default/high; default/high waits for 1 to leave; ";
+  EXPECT_EQ(world.Cycle(), evicts);
+  // What it was promised ends when it could not start any more, and the victim stays.
+  group(3);
+  EXPECT_EQ(world.Cycle(), "default/high is 2 of a group that needs 3; ");
+  EXPECT_FALSE(world.RowOf("low").claimant.valid());
+  // A member of another owner counts.
+  world.Put(TestPod{.name = "leader", .cpu = 1000, .group = "g"}, "other");
+  EXPECT_EQ(world.Cycle(), evicts);
+  world.Gone("leader");
+  EXPECT_EQ(world.Cycle(), "default/high is 2 of a group that needs 3; ");
+  group(2);
+  EXPECT_EQ(world.Cycle(), evicts);
+  world.engine.Apply(model::GroupRemove{.uid = "uid-g"});
+  EXPECT_EQ(world.Cycle(), "default/high has no group; ");
+}
+
 // The same owner evicts pods from nodes: what it is promised, its quota and its nodes, is its own
 // once, and so is what its members have then.
 TEST(SlotsTest, AGangThatIsQueuedAndEvictsPodsIsOneOwner) {

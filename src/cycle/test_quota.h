@@ -205,6 +205,13 @@ class QuotaWorld {
         return "unsupported";
       case model::QueueBar::kTooMany:
         return "too many";
+      case model::QueueBar::kGang:
+        if (!why->gang) return "has no group";
+        if (why->gang->gang->bar != model::GroupBar::kNone) return "has a group that is kept out";
+        if (why->gang->reasons.front().kind == model::ReasonKind::kQuotaShort)
+          return fmt::format("has a group that lacks {}", why->gang->reasons.front().deficit);
+        return fmt::format("is {} of a group that needs {}", why->gang->gang->found,
+                           why->gang->gang->needed);
     }
     if (!why->places.empty()) {
       const model::PlacesRefusal& first = why->places.front();

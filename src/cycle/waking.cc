@@ -249,7 +249,7 @@ std::optional<WorkloadLines::Place> Admissions::FirstToServe(const model::State&
 
 Instant Admissions::wake_at() const {
   if (!active_.empty() || !changed_.empty() || !lowered_.empty() || !relieved_.empty() ||
-      !untold_.empty() || !moved_.empty() || nodes_lifted_) {
+      !untold_.empty() || !moved_.empty() || !unready_.empty() || nodes_lifted_) {
     return Instant{};
   }
   Instant at = later_.empty() ? Instant::Never() : later_.begin()->first;

@@ -10,6 +10,7 @@ namespace berth::gang {
 using model::Amount;
 using model::GroupId;
 using model::MemberKind;
+using model::NameId;
 using model::NodeId;
 using model::PodId;
 using model::State;
@@ -212,6 +213,147 @@ std::optional<uint32_t> MostOf(const State& state, GroupId g, const EmptyPlaces&
   const Amount most = PlacesOnAll(state, kinds.front().first, needed, places);
   if (most >= needed) return std::nullopt;
   return static_cast<uint32_t>(most);
+}
+
+// ---- Queues of groups, and workloads whose pods are to come ----------------------------------
+
+bool IsLetIn(const State& state, GroupId g) {
+  const model::Group& group = state.groups().at(g);
+  return PhaseOf(group, state.groups().CountsOf(group.key)) != model::GroupPhase::kPending &&
+         state.BarOf(g) == model::GroupBar::kNone;
+}
+
+model::Refusal RefusalOf(const State& state, GroupId g, const State::QuotaShort& lacks) {
+  const model::Group& group = state.groups().at(g);
+  return {.reasons = {{.kind = model::ReasonKind::kQuotaShort,
+                       .unresolvable = lacks.never,
+                       .resource = lacks.resource,
+                       .detail = state.queues().at(lacks.queue).name,
+                       .deficit = lacks.deficit}},
+          .gang = model::GangRefusal{.group = group.key, .queue = group.queue}};
+}
+
+std::optional<model::Refusal> RefusalOfBarred(const State& state, GroupId g) {
+  const model::GroupBar bar = state.BarOf(g);
+  if (bar == model::GroupBar::kNone) {
+    const std::optional<State::QuotaShort> lacks = state.ShortFor(g);
+    return lacks ? std::optional(RefusalOf(state, g, *lacks)) : std::nullopt;
+  }
+  const model::Group& group = state.groups().at(g);
+  return model::Refusal{
+      .gang = model::GangRefusal{.group = group.key, .bar = bar, .queue = group.queue}};
+}
+
+namespace {
+
+GroupId GroupNamed(const State& state, NameId gang) {
+  return state.groups().FindKey(state.FindKey(state.NameOf(gang)));
+}
+
+// Members that there are, or were and did what they were to do, besides those that the workload's
+// job has now, which are to come. Of a role, or of any.
+uint32_t MembersBeside(const State& state, const model::Workload& workload, GroupId g,
+                       NameId role) {
+  uint32_t count = 0;
+  const model::GroupTable& groups = state.groups();
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
+    const model::Pod& row = state.pods().at(pod);
+    const MemberKind kind = groups.KindOf(pod);
+    const bool there =
+        kind == MemberKind::kWaiting || kind == MemberKind::kDecided || kind == MemberKind::kBound;
+    const bool counts = kind == MemberKind::kSucceeded || (there && row.job != workload.job);
+    if (counts && (!role.valid() || row.role == role)) ++count;
+  });
+  return count;
+}
+
+uint32_t PodsToCome(const model::Workload& workload, NameId gang, NameId role) {
+  uint32_t count = 0;
+  for (const model::WorkloadSlots& set : workload.slots) {
+    if (set.gang == gang && (!role.valid() || set.role == role)) count += set.count;
+  }
+  return count;
+}
+
+// What it lacks members of, with all of the workload's; nothing: there are enough.
+std::optional<RoleNeed> LacksWith(const State& state, const model::Workload& workload, GroupId g,
+                                  NameId gang) {
+  const model::Group& group = state.groups().at(g);
+  const auto lacks = [&](NameId role, int64_t minimum) -> std::optional<RoleNeed> {
+    const uint32_t beside = MembersBeside(state, workload, g, role);
+    const uint32_t to_come = PodsToCome(workload, gang, role);
+    if (int64_t{beside} + to_come >= minimum) return std::nullopt;
+    return RoleNeed{
+        .role = role, .needed = static_cast<uint32_t>(minimum - beside), .waiting = to_come};
+  };
+  for (const model::RoleMinimum& m : group.min_of_roles) {
+    if (!CountsRoles(group)) break;
+    if (auto role = lacks(m.role, m.count)) return role;
+  }
+  return lacks({}, group.min_member);
+}
+
+// The least that as many of the workload's pods as the group needs ask for.
+std::vector<model::ResourceAmount> LeastToCome(const State& state, const model::Workload& workload,
+                                               NameId gang, uint32_t needed) {
+  std::map<model::ResourceId, std::vector<Asking>> asking;
+  for (const model::WorkloadSlots& set : workload.slots) {
+    if (set.gang != gang) continue;
+    const model::ClassSpec& spec = state.vocabulary().classes.at(set.class_id);
+    for (const auto& [resource, amount] : state.vocabulary().bundles.View(spec.requests))
+      asking[resource].push_back({.amount = amount, .role = set.role, .count = set.count});
+  }
+  std::vector<model::ResourceAmount> least;
+  const uint32_t all = PodsToCome(workload, gang, {});
+  for (auto& [resource, of] : asking) {
+    uint32_t ask = 0;
+    for (const Asking& one : of) ask += one.count;
+    std::ranges::sort(of, {}, &Asking::amount);
+    // Those that ask for none of it come first.
+    const uint32_t none = all - ask;
+    least.push_back({resource, TakeLeast(of, {}, needed > none ? needed - none : 0)});
+  }
+  return least;
+}
+
+uint32_t NeededOf(const State& state, const model::Workload& workload, GroupId g) {
+  const int64_t needed =
+      int64_t{state.groups().at(g).min_member} - MembersBeside(state, workload, g, {});
+  return static_cast<uint32_t>(std::max(int64_t{0}, needed));
+}
+
+}  // namespace
+
+std::optional<Unready> WhyUnready(const State& state, const model::Workload& workload) {
+  std::set<NameId> asked;
+  for (const model::WorkloadSlots& set : workload.slots) {
+    if (!set.gang.valid() || !asked.insert(set.gang).second) continue;
+    const GroupId g = GroupNamed(state, set.gang);
+    if (!g.valid()) return Unready{};
+    const model::Group& group = state.groups().at(g);
+    if (const auto lacks = LacksWith(state, workload, g, set.gang)) {
+      return Unready{model::Refusal{
+          .reasons = {{.kind = model::ReasonKind::kGangIncomplete, .detail = lacks->role}},
+          .gang = model::GangRefusal{
+              .group = group.key, .needed = lacks->needed, .found = lacks->waiting}}};
+    }
+    if (!IsLetIn(state, g)) {
+      if (auto barred = RefusalOfBarred(state, g)) return Unready{*std::move(barred)};
+    }
+    const uint32_t needed = NeededOf(state, workload, g);
+    if (const auto never = state.NeverFor(g, LeastToCome(state, workload, set.gang, needed)))
+      return Unready{RefusalOf(state, g, *never)};
+  }
+  return std::nullopt;
+}
+
+uint32_t FewestOf(const State& state, const model::Workload& workload, uint32_t pod_set) {
+  const model::WorkloadSlots& set = workload.slots[pod_set];
+  const GroupId g = set.gang.valid() ? GroupNamed(state, set.gang) : GroupId{};
+  if (!g.valid()) return 0;
+  const uint32_t needed = NeededOf(state, workload, g);
+  const uint32_t others = PodsToCome(workload, set.gang, {}) - set.count;
+  return std::min(set.count, needed > others ? needed - others : 0);
 }
 
 }  // namespace berth::gang

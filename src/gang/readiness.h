@@ -11,6 +11,7 @@
 #include "model/groups.h"
 #include "model/ids.h"
 #include "model/nodes.h"
+#include "model/plan.h"
 #include "model/state.h"
 
 // What groups need and have, as functions of the observed facts: how many of their members are to
@@ -37,6 +38,26 @@ struct Need {
 [[nodiscard]] Need NeedOf(const model::State& state, model::GroupId group);
 // What it lacks members of: a role, or members at all. Nothing: they are there. O(roles).
 [[nodiscard]] std::optional<RoleNeed> Lacks(const Need& need);
+
+// Whether its members may be placed, as far as its queue goes. O(1).
+[[nodiscard]] bool IsLetIn(const model::State& state, model::GroupId group);
+// What its queue has too little of, or what keeps it out of it; nothing: it is about to be let in.
+[[nodiscard]] model::Refusal RefusalOf(const model::State& state, model::GroupId group,
+                                       const model::State::QuotaShort& lacks);
+[[nodiscard]] std::optional<model::Refusal> RefusalOfBarred(const model::State& state,
+                                                            model::GroupId group);
+
+// Of a workload whose pods are to come: the groups that they name could not start with them. A group
+// that is not there, has no room in its queue or never will, or would have too few members.
+struct Unready {
+  std::optional<model::Refusal> why;  // Nothing: the group is not there.
+};
+// Nothing: they could, as far as that is known before nodes are asked. O(members + pod sets).
+[[nodiscard]] std::optional<Unready> WhyUnready(const model::State& state,
+                                                const model::Workload& workload);
+// The fewest pods of the set with which its group could start, if all others come. O(members).
+[[nodiscard]] uint32_t FewestOf(const model::State& state, const model::Workload& workload,
+                                uint32_t pod_set);
 
 // Its own, or that of its most important member that waits.
 [[nodiscard]] int32_t PriorityOf(const model::State& state, model::GroupId group);

@@ -133,12 +133,14 @@ class Teller {
       for (const SliceWish& slice : wish.slices)
         slices.push_back(fmt::format("{}:{}", Name(slice.level), slice.size));
       parts.push_back(fmt::format(
-          "{}: {} less {}, {} done, ours {}, priority {}, preempts {}, unsupported '{}', "
+          "{}: {} less {}, {} done, ours {}, priority {}, preempts {}, unsupported '{}', in '{}' "
+          "as '{}', "
           "topology {} '{}' "
           "'{}' '{}' ({}), {}",
           Name(set.name), set.count, set.missing_max, set.done, set.ours, set.priority,
-          set.preempts, Name(set.unsupported), wish.asked, Name(wish.required),
-          Name(wish.preferred), Name(wish.group), fmt::join(slices, " "), ClassText(set.class_id)));
+          set.preempts, Name(set.unsupported), Name(set.gang), Name(set.role), wish.asked,
+          Name(wish.required), Name(wish.preferred), Name(wish.group), fmt::join(slices, " "),
+          ClassText(set.class_id)));
     }
     return fmt::format("{}", fmt::join(parts, "; "));
   }

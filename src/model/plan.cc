@@ -161,6 +161,8 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
     hasher.Add(p.topology.has_value());
     if (p.topology) AddRefusal(hasher, *p.topology);
   }
+  hasher.Add(gang.has_value());
+  if (gang) gang->AddTo(hasher);
   hasher.Add(fault).Add(fault_flavors.size());
   for (const NameId flavor : fault_flavors) hasher.Add(flavor.value);
 }

@@ -116,6 +116,7 @@ enum class QueueBar : uint8_t {
   kFull,         // The scheduler holds as many claims as it can.
   kUnsupported,  // Its pods are to get places with its quota, and nobody here can place them.
   kTooMany,      // It has more pods than a scheduler holds.
+  kGang,         // Its pods are of a group that could not start with them.
 };
 
 // Why pods that a workload would have find no nodes, though there is quota for them.
@@ -137,7 +138,8 @@ struct PlacesRefusal {
 // Why a workload has no quota: one thing at a time.
 struct WorkloadRefusal {
   QueueBar bar = QueueBar::kNone;
-  KeyId behind;  // kBehind: the first of the queue. Good as long as that waits.
+  KeyId behind;                      // kBehind: the first of the queue. Good as long as that waits.
+  std::optional<Refusal> gang = {};  // kGang: why. Nothing: the group is not there.
   // Without a bar: of the first pod set that gets no flavors.
   Unfit unfit = Unfit::kNone;
   uint32_t pod_set = 0;

@@ -78,6 +78,10 @@ struct WorkloadSlots {
   int32_t priority = 0;     // Of the pods, once they are there.
   bool preempts = false;    // Whether they may evict pods of less.
   NameId unsupported = {};  // What they ask for that nobody here can honour, in words; or invalid.
+  // The key of the group that they name, which they may not start without; invalid: none, or they
+  // get no places with their quota. And their role in it.
+  NameId gang = {};
+  NameId role = {};
   bool operator==(const WorkloadSlots&) const = default;
 };
 

@@ -429,12 +429,6 @@ std::string GroupKeyOf(const api::Pod& pod) {
   return name.empty() ? name : fmt::format("{}/{}", pod.meta.namespace_name, name);
 }
 
-NameId RoleOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
-  auto role = api::Find(meta.annotations, kRoleKey);
-  if (!role) role = api::Find(meta.labels, kRoleKey);
-  return role && !role->empty() ? vocabulary.names.Intern(*role) : NameId{};
-}
-
 NameId PodSetOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
   const auto name = api::Find(meta.labels, api::kPodSetLabel);
   return name && !name->empty() ? vocabulary.names.Intern(*name) : NameId{};
@@ -464,7 +458,7 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
       .nominated = pod.nominated_node_name,
       .labels = model::PodLabelsText(pod.meta.namespace_name, pod.meta.labels),
       .group = GroupKeyOf(pod),
-      .role = RoleOf(pod.meta, vocabulary),
+      .role = RoleOf(pod.meta.annotations, pod.meta.labels, vocabulary),
       .job = JobOf(pod.meta),
       .pod_set = PodSetOf(pod.meta, vocabulary),
       .creation = pod.meta.creation_time,
@@ -639,6 +633,13 @@ model::BudgetUpsert BudgetFacts(const api::PodDisruptionBudget& budget) {
     facts.selector.push_back({.key = r.key, .op = *op, .values = r.values});
   }
   return facts;
+}
+
+NameId RoleOf(const api::StringMap& annotations, const api::StringMap& labels,
+              model::Vocabulary& vocabulary) {
+  auto role = api::Find(annotations, kRoleKey);
+  if (!role) role = api::Find(labels, kRoleKey);
+  return role && !role->empty() ? vocabulary.names.Intern(*role) : NameId{};
 }
 
 }  // namespace berth::translate

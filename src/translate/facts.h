@@ -31,6 +31,9 @@ inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
 // On a member, as annotation or label: its role, which spec.minTaskMember counts.
 inline constexpr std::string_view kRoleKey = "volcano.sh/task-spec";
 
+[[nodiscard]] model::NameId RoleOf(const api::StringMap& annotations, const api::StringMap& labels,
+                                   model::Vocabulary& vocabulary);
+
 // What of a pod's facts follows from its spec, and from its status only where that says what its
 // containers have in truth.
 struct SpecFacts {

@@ -63,6 +63,23 @@ std::string UnsupportedText(const model::Workload& row, const model::State& stat
   return {};
 }
 
+// The groups that its pods name, and why they could not start.
+std::string UnreadyText(const model::Workload& row, const model::WorkloadRefusal& refusal,
+                        const model::State& state) {
+  if (refusal.gang)
+    return "its pods could not start: " + FailedSchedulingText(*refusal.gang, state);
+  for (const model::WorkloadSlots& slots : row.slots) {
+    if (!slots.gang.valid()) continue;
+    const std::string_view key = state.NameOf(slots.gang);
+    if (state.groups().FindKey(state.FindKey(key)).valid()) continue;
+    return fmt::format(
+        "its pods could not start: PodGroup {} does not exist, which pod set {} names: create it, "
+        "or leave its annotation out of the template",
+        key, state.NameOf(slots.name));
+  }
+  return {};
+}
+
 std::string TooManyText(const model::Workload& row) {
   uint64_t pods = 0;
   for (const model::WorkloadSlots& slots : row.slots) pods += slots.count;
@@ -131,6 +148,8 @@ WaitText BarText(const model::WorkloadRefusal& refusal, const model::Workload& r
       return {"Misconfigured", UnsupportedText(row, state)};
     case model::QueueBar::kTooMany:
       return {"Misconfigured", TooManyText(row)};
+    case model::QueueBar::kGang:
+      return {"WaitingForGang", UnreadyText(row, refusal, state)};
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/groups.h"
 #include "api/requests.h"
 #include "api/well_known.h"
 #include "base/limits.h"
@@ -478,6 +479,14 @@ api::Admission AdmissionOf(const model::Workload& workload, const model::Vocabul
   }
   PutTopologies(workload.decided, workload, vocabulary, admission);
   return admission;
+}
+
+void PutGang(std::string_view namespace_name, const api::WorkloadPodSet& pods,
+             model::Vocabulary& vocabulary, model::WorkloadSlots& slots) {
+  const std::string_view group = api::NamedGroup(pods.annotations);
+  if (group.empty()) return;
+  slots.gang = vocabulary.names.Intern(fmt::format("{}/{}", namespace_name, group));
+  slots.role = RoleOf(pods.annotations, pods.labels, vocabulary);
 }
 
 }  // namespace berth::translate

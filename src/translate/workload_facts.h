@@ -33,6 +33,11 @@ namespace berth::translate {
                                                           const api::Placement* placement = nullptr,
                                                           const PriorityClasses* classes = nullptr);
 
+// Which group pods of the pod set will name, and as what, where their template says so: those that
+// get a group made for them when they are there wait for none.
+void PutGang(std::string_view namespace_name, const api::WorkloadPodSet& pods,
+             model::Vocabulary& vocabulary, model::WorkloadSlots& slots);
+
 // status.admission of what was decided, with amounts as upstream prints them.
 [[nodiscard]] api::Admission AdmissionOf(const model::Workload& workload,
                                          const model::Vocabulary& vocabulary);
