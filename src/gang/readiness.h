@@ -47,8 +47,8 @@ struct Need {
 [[nodiscard]] std::optional<model::Refusal> RefusalOfBarred(const model::State& state,
                                                             model::GroupId group);
 
-// Of a workload whose pods are to come: the groups that they name could not start with them. A group
-// that is not there, has no room in its queue or never will, or would have too few members.
+// Of a workload whose pods are to come: the groups that they name could not start with them. A
+// group that is not there, has no room in its queue or never will, or would have too few members.
 struct Unready {
   std::optional<model::Refusal> why;  // Nothing: the group is not there.
 };

@@ -1,0 +1,140 @@
+// Goal: a Job that is queued and a gang at once is one owner: it gets quota and places with which it
+// can start, or waits. Method: plans of small worlds, printed.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "cycle/test_joint.h"
+
+namespace berth::cycle {
+namespace {
+
+TEST(QueuedGangsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  const WorkloadSpec low{.name = "low", .count = 2, .created = 1};
+  world.Starts(low);
+  for (const auto& [name, node] : {std::pair("low-0", "n1"), std::pair("low-1", "n2")})
+    world.Bound({.name = name, .cpu = 1000}, "low", node);
+  const WorkloadSpec high{.name = "high", .count = 2, .priority = 5, .created = 2};
+  world.Put(high);
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+  world.IsTold(low);
+  world.Gone("low-0");
+  world.Gone("low-1");
+  world.Put(low);
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 2000 n1 n2; default/low lacks 2000; ");
+  world.ComesTrue(high);
+  // Its pods are a gang, and a stranger of higher priority would like their room.
+  model::GroupUpsert group =
+      FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = 2});
+  world.engine.Apply(group);
+  world.Put(TestPod{.name = "stranger", .cpu = 1000, .priority = 3});
+  world.Put(TestPod{.name = "high-0", .cpu = 1000, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "") << "one member waits for the other, both have their places";
+  world.Put(TestPod{.name = "high-1", .cpu = 1000, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "default/high-0 on n1; default/high-1 on n2; ");
+  uint32_t claims = 0;
+  for (model::ClaimId id = world.state().ledger().first_of_owner(world.RowOf("high").uid);
+       id.valid(); id = world.state().ledger().claim(id).next_of_owner) {
+    ++claims;
+  }
+  EXPECT_EQ(claims, 1u) << "its quota: the nodes are its pods' now";
+}
+
+// Goal: quota and nodes are for who may start: whose pods are of a group that could not start with
+// them waits in nobody's way, evicts nobody, is told, and is looked at once the group could. Method:
+// change group, its queue and the workload.
+TEST(QueuedGangsTest, AGangThatCouldNotStartGetsNoQuota) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  const WorkloadSpec low{.name = "low", .count = 1, .created = 1};
+  world.Starts(low);
+  world.Bound({.name = "low-0", .cpu = 1000}, "low", "n1");
+  const auto put = [&](uint32_t count) {
+    model::WorkloadUpsert facts =
+        world.FactsOf(WorkloadSpec{.name = "high", .count = count, .priority = 5, .created = 2});
+    facts.slots[0].gang = world.engine.vocabulary().names.Intern("default/g");
+    world.engine.Apply(facts);
+  };
+  put(2);
+  EXPECT_EQ(world.Cycle(), "default/high has no group; ");
+  world.Put(WorkloadSpec{.name = "next", .created = 3});
+  EXPECT_EQ(world.Cycle(), "default/next: q spot 1000 n1; ") << "it stands in nobody's way";
+  world.Remove("next");
+  const auto group = [&](int32_t minimum, const std::string& queue = "default") {
+    model::GroupUpsert facts =
+        FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = minimum});
+    facts.queue = queue;
+    world.engine.Apply(facts);
+  };
+  group(3);
+  EXPECT_EQ(world.Cycle(), "default/high is 2 of a group that needs 3; ");
+  group(2, "nowhere");
+  EXPECT_EQ(world.Cycle(), "default/high has a group that is kept out; ");
+  group(2);
+  const std::string evicts =
+      "evict default/low for default/high; default/high waits for 1 to leave; ";
+  EXPECT_EQ(world.Cycle(), evicts);
+  // What it was promised ends when it could not start any more, and the victim stays.
+  group(3);
+  EXPECT_EQ(world.Cycle(), "default/high is 2 of a group that needs 3; ");
+  EXPECT_FALSE(world.RowOf("low").claimant.valid());
+  // A member of another owner counts.
+  world.Put(TestPod{.name = "leader", .cpu = 1000, .group = "g"}, "other");
+  EXPECT_EQ(world.Cycle(), evicts);
+  world.Gone("leader");
+  EXPECT_EQ(world.Cycle(), "default/high is 2 of a group that needs 3; ");
+  group(2);
+  EXPECT_EQ(world.Cycle(), evicts);
+  world.engine.Apply(model::GroupRemove{.uid = "uid-g"});
+  EXPECT_EQ(world.Cycle(), "default/high has no group; ");
+}
+
+// The same owner evicts pods from nodes: what it is promised, its quota and its nodes, is its own
+// once, and so is what its members have then.
+TEST(QueuedGangsTest, AGangThatIsQueuedAndEvictsPodsIsOneOwner) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  for (const std::string n : {"1", "2"}) {
+    world.Put(TestNode{.name = "n" + n, .cpu = 1000});
+    world.Put(TestPod{.name = "low-" + n, .cpu = 1000, .node = "n" + n});
+  }
+  const auto claims_of = [&](model::ClaimState state) {
+    uint32_t claims = 0;
+    for (model::ClaimId id = world.state().ledger().first_of_owner(world.RowOf("high").uid);
+         id.valid(); id = world.state().ledger().claim(id).next_of_owner) {
+      claims += world.state().ledger().claim(id).state == state ? 1 : 0;
+    }
+    return claims;
+  };
+  const WorkloadSpec high{
+      .name = "high", .count = 2, .priority = 5, .created = 2, .preempts = true};
+  world.Put(high);
+  EXPECT_EQ(world.Cycle(),
+            "evict pod default/low-1 for default/high; evict pod default/low-2 for default/high; "
+            "default/high finds nodes for 0 of 2, promised; ");
+  EXPECT_EQ(claims_of(model::ClaimState::kReserved), 3u) << "its quota and a node each";
+  world.Put(TestPod{.name = "stranger", .cpu = 1000, .priority = 9});
+  world.Gone("low-1");
+  EXPECT_EQ(world.Cycle(), "") << "all or nothing, and nobody takes a part";
+  world.Gone("low-2");
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 2000 n1 n2; ");
+  world.ComesTrue(high);
+  EXPECT_EQ(claims_of(model::ClaimState::kReserved), 0u);
+  EXPECT_EQ(claims_of(model::ClaimState::kHeld), 3u) << "the same, in use";
+  world.engine.Apply(FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  world.Put(TestPod{.name = "high-0", .cpu = 1000, .priority = 5, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "") << "one member waits for the other";
+  world.Put(TestPod{.name = "high-1", .cpu = 1000, .priority = 5, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "default/high-0 on n1; default/high-1 on n2; ");
+  EXPECT_EQ(claims_of(model::ClaimState::kHeld), 1u) << "its quota: the nodes are its pods' now";
+}
+
+}  // namespace
+}  // namespace berth::cycle
