@@ -430,12 +430,16 @@ Status Cluster::WriteKubeconfig() {
     kubeconfig_ =
         options_.in_memory ? std::string("berth.kubeconfig") : InFolder("kubeconfig").string();
   }
-  return net::WritePrivateFile(kubeconfig_,
-                               net::KubeconfigText({.server = address(),
-                                                    .authority_pem = pki_.authority.certificate_pem,
-                                                    .token = token_,
-                                                    .certificate_pem = pki_.admin.certificate_pem,
-                                                    .key_pem = pki_.admin.key_pem}));
+  const std::string text = net::KubeconfigText({.server = address(),
+                                                .authority_pem = pki_.authority.certificate_pem,
+                                                .token = token_,
+                                                .certificate_pem = pki_.admin.certificate_pem,
+                                                .key_pem = pki_.admin.key_pem});
+  const Status written = net::WritePrivateFile(kubeconfig_, text);
+  if (written) return {};
+  // On a disk that is full the one of the last start will do.
+  const Result<std::string> had = net::ReadFile(kubeconfig_);
+  return had && *had == text ? Status() : written;
 }
 
 void PrintWelcome(const Cluster& cluster) {
