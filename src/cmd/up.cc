@@ -3,7 +3,7 @@
 //                                                      scheduler, controllers, nodes, demo
 //                                                              │ in-process
 //                                                              v
-//   kubectl ──> net::HttpsServer ──> DebugRouter ─┬─> API server actor ─┬─> journal thread
+//   kubectl <─> net::HttpsServer <─> DebugRouter ─┬─> API server actor ─┬─> journal thread
 //                                                 └─> scheduler actor   │        │
 //                                           net::HttpsClient <──────────┘        v
 //                                                 └─> webhooks         DATA-DIR/journal.db
@@ -156,7 +156,7 @@ Status Cluster::Start() {
                                      .debug = scheduler_ ? &executor_.inbox(*scheduler_) : nullptr,
                                      .network = server_.get()};
   router_ = std::make_unique<DebugRouter>(targets, std::make_shared<net::BearerToken>(token_));
-  executor_.SetNetwork(*server_);
+  executor_.SetNetwork(*router_);
   status = WriteKubeconfig();
   if (!status) return status;
   executor_.Start();
