@@ -555,12 +555,14 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
   EnqueueNamespace(now, head, difference);
 }
 
-// A namespace waits for its last object, and gives back what every namespace has.
+// A namespace waits for its last object and tells whose finalizers hold them, and gives back what
+// every namespace has.
 void Controllers::EnqueueNamespace(Instant now, const Head& head, const Difference& difference) {
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;
-  if (head.namespace_name.empty() || (!difference.removed && !furniture && !difference.created))
-    return;
+  const bool counts =
+      difference.removed || difference.created || difference.before.finalizers != head.finalizers;
+  if (head.namespace_name.empty() || (!counts && !furniture)) return;
   const Slot space = objects_.Find(api::KindId::kNamespace, {}, head.namespace_name);
   if (space == kNoSlot) return;
   const Head& space_head = objects_.head(space);
