@@ -655,7 +655,7 @@ void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
       .AddVersion(row.read.version);
   hasher.Add(row.read.workload).Add(row.read.nodes.size());
   for (const auto& [node, there] : row.read.nodes) hasher.Add(node).Add(there);
-  hasher.Add(row.refusals).Add(row.trouble.has_value());
+  hasher.Add(row.failed).Add(row.failures).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {
     hasher.Add(kinds->size());
@@ -682,7 +682,7 @@ void Controllers::AddTo(Hasher& hasher) const {
   hasher.Add(calls_.size());
   for (const auto& [id, call] : calls_) {
     hasher.Add(id).Add(call.key.part).Add(call.key.id).Add(call.name).Add(call.reading);
-    hasher.Add(call.withdrawn);
+    hasher.Add(call.withdrawn).Add(call.failure);
     controllers::AddTo(hasher, call.write);
   }
   hasher.Add(followed_.size());
