@@ -17,7 +17,8 @@ namespace berth::api {
 // values are compact JSON, keys in order of their names.
 using PathElement = std::string;
 
-// Upstream's order: fields, keys, values, indexes; numbers before texts, by value.
+// Upstream's order: fields, keys, values, indexes; numbers before texts, by value. Cost: that of
+// comparing the texts; values with fractions or escapes are parsed.
 [[nodiscard]] int ComparePathElements(std::string_view a, std::string_view b);
 // As messages say it: `.name`, `[name="a"]`, `[="x"]`, `[0]`.
 [[nodiscard]] std::string PathElementText(std::string_view element);
@@ -40,6 +41,9 @@ struct FieldSet {
 // Adds a path; its parents are not added.
 void InsertPath(FieldSet& set, const std::vector<PathElement>& path);
 [[nodiscard]] bool HasPath(const FieldSet& set, const std::vector<PathElement>& path);
+// The node of an element among siblings, or null. Cost: logarithmic.
+[[nodiscard]] const FieldSetNode* FindNode(const std::vector<FieldSetNode>& siblings,
+                                           std::string_view element);
 // Adds a node to siblings that are sorted once all are there; one without members leaves things as
 // they are.
 void AddNode(std::vector<FieldSetNode>& siblings, FieldSetNode node);

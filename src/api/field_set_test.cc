@@ -2,12 +2,16 @@
 // sets. Method: rows of texts; random sets against a naive twin, which is a set of paths.
 #include "api/field_set.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
 #include <set>
+#include <utility>
+#include <variant>
 
 #include "base/prng.h"
+#include "testing/allocations.h"
 
 namespace berth::api {
 namespace {
@@ -108,6 +112,86 @@ TEST(FieldSet, IsASetOfPaths) {
     for (const Path& path : all) {
       ASSERT_EQ(HasPath(sets[0], path), twins[0].contains(path));
     }
+  }
+}
+
+// As upstream orders values: numbers, texts, flags.
+using Scalar = std::variant<int64_t, std::string, bool>;
+
+Scalar RandomScalar(Prng& prng) {
+  static const std::vector<std::string> kTexts = {"", "a", "b", "ab", "a\"", "a\\", "\n", "é", "1"};
+  switch (prng.Below(4)) {
+    case 0:
+      return prng.Chance({1, 2});
+    case 1:
+      return prng.Chance({1, 2}) ? prng.Between(-3, 12) : prng.Between(INT64_MIN, INT64_MAX);
+    default:
+      return kTexts[static_cast<size_t>(prng.Below(kTexts.size()))];
+  }
+}
+
+std::string TextOf(const Scalar& value) {
+  std::string out;
+  std::visit([&](const auto& each) { AppendScalar(Json(each), out); }, value);
+  return out;
+}
+
+int SignOf(std::weak_ordering order) { return order < 0 ? -1 : order > 0 ? 1 : 0; }
+int SignOf(int order) { return order < 0 ? -1 : order > 0 ? 1 : 0; }
+
+TEST(FieldSet, ElementsCompareAsTheValuesThatTheySay) {
+  using Keys = std::vector<std::pair<std::string, Scalar>>;
+  Prng prng(3);
+  const auto element = [](const Keys& keys) {
+    std::string out = "k:{";
+    for (const auto& [name, value] : keys) {
+      if (out.back() != '{') out += ',';
+      AppendQuoted(name, out);
+      out += ':' + TextOf(value);
+    }
+    return out + '}';
+  };
+  const auto random_keys = [&] {
+    Keys keys;
+    for (const char* name : {"\"", "a", "b"}) {
+      if (prng.Chance({1, 2})) keys.emplace_back(name, RandomScalar(prng));
+    }
+    return keys;
+  };
+  for (int round = 0; round < 50'000; ++round) {
+    const Keys a = random_keys();
+    const Keys b = random_keys();
+    ASSERT_EQ(SignOf(ComparePathElements(element(a), element(b))), SignOf(a <=> b))
+        << element(a) << " " << element(b);
+    const Scalar x = RandomScalar(prng);
+    const Scalar y = RandomScalar(prng);
+    ASSERT_EQ(SignOf(ComparePathElements("v:" + TextOf(x), "v:" + TextOf(y))), SignOf(x <=> y))
+        << TextOf(x) << " " << TextOf(y);
+  }
+  // Numbers of other forms are numbers all the same.
+  EXPECT_LT(ComparePathElements("v:9.5", "v:10"), 0);
+  EXPECT_LT(ComparePathElements("v:1", "v:18446744073709551615"), 0);
+  EXPECT_LT(ComparePathElements(R"(k:{"n":9.5})", R"(k:{"n":10})"), 0);
+}
+
+// Thousands of items are compared millions of times.
+TEST(FieldSet, ComparingElementsTakesNoMemory) {
+  for (const int form : {0, 1, 2, 3, 4}) {
+    std::vector<PathElement> elements;
+    for (int i = 0; i < 100; ++i) {
+      elements.push_back(form == 0   ? fmt::format(R"(k:{{"port":{},"protocol":"TCP"}})", i)
+                         : form == 1 ? fmt::format(R"(k:{{"name":"a-long-name-of-an-item-{}"}})", i)
+                         : form == 2 ? fmt::format(R"(v:"example.com/a-finalizer-{}")", i)
+                         : form == 3 ? fmt::format("v:{}", i)
+                                     : fmt::format("f:data-{}", i));
+    }
+    const int64_t before = testing::AllocationsCount();
+    int64_t less = 0;
+    for (const PathElement& a : elements) {
+      for (const PathElement& b : elements) less += ComparePathElements(a, b) < 0 ? 1 : 0;
+    }
+    EXPECT_EQ(testing::AllocationsCount(), before) << elements.front();
+    EXPECT_EQ(less, 100 * 99 / 2);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "api/field_error.h"
@@ -88,9 +89,9 @@ class Walker {
         AddNode(out, std::move(node));
       }
     } else if (value.is_array()) {
-      for (const auto& [element, items] : ItemsOf(atom, value)) {
-        FieldSetNode node{.element = element, .member = true, .children = {}};
-        if (items.size() == 1) Collect(atom.item, *items.front(), node.children);
+      for (Items::Item& item : ItemsOf(atom, &value).each) {
+        FieldSetNode node{.element = std::move(item.element), .member = true, .children = {}};
+        if (item.all.size() == 1) Collect(atom.item, *item.all.front(), node.children);
         AddNode(out, std::move(node));
       }
     }
@@ -149,7 +150,7 @@ class Walker {
     if (value.is_object()) {
       JsonObject kept;
       for (const auto& item : value.get_object()) {
-        const FieldSetNode* node = Find(removed, FieldElement(item.key()));
+        const FieldSetNode* node = FindNode(removed, FieldElement(item.key()));
         if (node != nullptr && node->member) continue;
         if (node == nullptr) {
           kept.emplace(item.key(), item.value());
@@ -163,8 +164,10 @@ class Walker {
     }
     if (!value.is_array()) return {};
     JsonArray kept;
+    const ItemKeys keys = ItemKeysOf(atom);
     for (const Json& item : value.get_array()) {
-      const FieldSetNode* node = Find(removed, ItemElement(atom, item).value_or(""));
+      const std::optional<PathElement> element = ItemElement(keys, item);
+      const FieldSetNode* node = element ? FindNode(removed, *element) : nullptr;
       if (node != nullptr && node->member) continue;
       kept.push_back(node == nullptr ? item : Without(atom.item, item, node->children));
     }
@@ -248,13 +251,6 @@ class Walker {
     return place.at == Place::At::kDeduced ||
            (place.field != nullptr && place.field->value == Value::kRaw) ||
            (place.custom != nullptr && place.custom->type == CustomSchema::Type::kAny);
-  }
-
-  static const FieldSetNode* Find(const Nodes& nodes, std::string_view element) {
-    for (const FieldSetNode& node : nodes) {
-      if (node.element == element) return &node;
-    }
-    return nullptr;
   }
 
   [[nodiscard]] Atom StructAtom(TypeId id, bool whole, bool granular) const {
@@ -433,52 +429,98 @@ class Walker {
     return std::nullopt;
   }
 
+  // How the items of a list are told apart; made once for all of them.
+  struct ItemKeys {
+    struct Key {
+      std::string_view name;
+      std::string otherwise;  // Of an item without it, as the element says it; empty for none.
+    };
+    bool told_apart = false;
+    bool is_set = false;
+    std::vector<Key> keys;  // By name.
+  };
+
+  [[nodiscard]] ItemKeys ItemKeysOf(const Atom& atom) const {
+    ItemKeys out{.told_apart = atom.list.has_value(), .keys = {}};
+    if (!out.told_apart) return out;
+    out.is_set = IsSet(*atom.list);
+    if (out.is_set) return out;
+    for (const std::string_view name : KeysOf(*atom.list)) {
+      std::string otherwise;
+      if (const std::optional<Json> value = KeyDefault(*atom.list, name)) {
+        AppendScalar(*value, otherwise);
+      }
+      out.keys.push_back({.name = name, .otherwise = std::move(otherwise)});
+    }
+    std::ranges::sort(out.keys, {}, &ItemKeys::Key::name);
+    return out;
+  }
+
   // Nothing for an item that has no keys, or is none of a set.
-  [[nodiscard]] std::optional<PathElement> ItemElement(const Atom& atom, const Json& item) const {
-    if (!atom.list) return std::nullopt;
+  static std::optional<PathElement> ItemElement(const ItemKeys& list, const Json& item) {
+    if (!list.told_apart) return std::nullopt;
     PathElement element;
-    if (IsSet(*atom.list)) {
+    if (list.is_set) {
       if (item.is_structured() || item.is_null()) return std::nullopt;
       element = "v:";
       AppendScalar(item, element);
       return element;
     }
     if (!item.is_object()) return std::nullopt;
-    std::vector<std::pair<std::string_view, Json>> keys;
-    for (const std::string_view name : KeysOf(*atom.list)) {
-      if (const Json* value = item.get_object().if_contains(name)) {
-        keys.emplace_back(name, *value);
-      } else if (std::optional<Json> otherwise = KeyDefault(*atom.list, name)) {
-        keys.emplace_back(name, std::move(*otherwise));
+    element = "k:{";
+    for (const ItemKeys::Key& key : list.keys) {
+      const Json* value = item.get_object().if_contains(key.name);
+      if (value == nullptr && key.otherwise.empty()) continue;
+      if (element.back() != '{') element += ',';
+      AppendQuoted(key.name, element);
+      element += ':';
+      if (value != nullptr) {
+        AppendScalar(*value, element);
+      } else {
+        element += key.otherwise;
       }
     }
-    if (keys.empty()) return std::nullopt;
-    std::ranges::sort(keys, {}, &std::pair<std::string_view, Json>::first);
-    element = "k:{";
-    for (const auto& [name, value] : keys) {
-      if (element.back() != '{') element += ',';
-      AppendQuoted(name, element);
-      element += ':';
-      AppendScalar(value, element);
-    }
+    if (element.back() == '{') return std::nullopt;
     element += '}';
     return element;
   }
 
-  struct ElementLess {
-    bool operator()(const PathElement& a, const PathElement& b) const {
-      return ComparePathElements(a, b) < 0;
+  // The items of a list that are told apart. Those of one element are one thing.
+  struct Items {
+    struct Item {
+      PathElement element;
+      std::vector<const Json*> all;  // Never empty.
+    };
+    std::vector<Item> each;     // In the order of the first of each.
+    std::vector<size_t> order;  // Of each item of the list: which of `each` it is.
+    std::map<std::string_view, size_t> places;
+
+    [[nodiscard]] const Item* Find(std::string_view element) const {
+      const auto at = places.find(element);
+      return at == places.end() ? nullptr : &each[at->second];
     }
   };
-  using Items = std::map<PathElement, std::vector<const Json*>, ElementLess>;
 
-  [[nodiscard]] Items ItemsOf(const Atom& atom, const Json& list) const {
+  // `list` may be null.
+  [[nodiscard]] Items ItemsOf(const Atom& atom, const Json* list) const {
     Items items;
-    if (!list.is_array()) return items;
-    for (const Json& item : list.get_array()) {
-      if (const std::optional<PathElement> element = ItemElement(atom, item)) {
-        items[*element].push_back(&item);
+    if (list == nullptr || !list->is_array()) return items;
+    const JsonArray& array = list->get_array();
+    items.each.reserve(array.size());  // The places are found by texts that must not move.
+    items.order.reserve(array.size());
+    const ItemKeys keys = ItemKeysOf(atom);
+    for (const Json& item : array) {
+      std::optional<PathElement> element = ItemElement(keys, item);
+      if (!element) continue;
+      const auto found = items.places.find(*element);
+      if (found != items.places.end()) {
+        items.each[found->second].all.push_back(&item);
+        items.order.push_back(found->second);
+        continue;
       }
+      items.order.push_back(items.each.size());
+      items.each.push_back({.element = *std::move(element), .all = {&item}});
+      items.places.emplace(items.each.back().element, items.each.size() - 1);
     }
     return items;
   }
@@ -572,17 +614,15 @@ class Walker {
 
   void CompareItems(const Atom& atom, const Json* before, const Json* after,
                     Difference& out) const {
-    const Items old = before == nullptr ? Items() : ItemsOf(atom, *before);
-    const Items now = after == nullptr ? Items() : ItemsOf(atom, *after);
+    const Items old = ItemsOf(atom, before);
+    const Items now = ItemsOf(atom, after);
     static const std::vector<const Json*> kNone;
-    const auto of = [](const Items& items,
-                       const PathElement& element) -> const std::vector<const Json*>& {
-      const auto at = items.find(element);
-      return at == items.end() ? kNone : at->second;
+    const auto of = [](const Items::Item* item) -> const std::vector<const Json*>& {
+      return item == nullptr ? kNone : item->all;
     };
     const auto visit = [&](const PathElement& element) {
-      const std::vector<const Json*>& was = of(old, element);
-      const std::vector<const Json*>& is = of(now, element);
+      const std::vector<const Json*>& was = of(old.Find(element));
+      const std::vector<const Json*>& is = of(now.Find(element));
       const auto one = [](const std::vector<const Json*>& items) {
         return items.empty() ? nullptr : items.front();
       };
@@ -603,9 +643,9 @@ class Walker {
       }
       Attach(element, std::move(whole), out);
     };
-    for (const auto& [element, items] : old) visit(element);
-    for (const auto& [element, items] : now) {
-      if (!old.contains(element)) visit(element);
+    for (const Items::Item& item : old.each) visit(item.element);
+    for (const Items::Item& item : now.each) {
+      if (old.Find(item.element) == nullptr) visit(item.element);
     }
   }
 
@@ -637,73 +677,68 @@ class Walker {
   // Upstream's order: the applied one, in which those that only `live` has keep their neighbours.
   [[nodiscard]] std::optional<Json> MergeItems(const Atom& atom, const Json* live,
                                                const Json* applied) const {
-    const Items had = live == nullptr ? Items() : ItemsOf(atom, *live);
-    const Items says = ItemsOf(atom, *applied);
-    const std::vector<PathElement> left =
-        live == nullptr ? std::vector<PathElement>() : Elements(atom, *live);
-    const std::vector<PathElement> right = Elements(atom, *applied);
-    const auto single = [](const Items& items, const PathElement& element) -> const Json* {
-      const auto at = items.find(element);
-      return at == items.end() || at->second.size() > 1 ? nullptr : at->second.front();
-    };
+    const Items had = ItemsOf(atom, live);
+    const Items says = ItemsOf(atom, applied);
+    // Of each item of `live`, in its order, which of `says` it is.
+    constexpr size_t kNone = SIZE_MAX;
+    std::vector<size_t> said;
+    said.reserve(had.order.size());
+    for (const size_t item : had.order) {
+      const auto at = says.places.find(had.each[item].element);
+      said.push_back(at == says.places.end() ? kNone : at->second);
+    }
+    std::vector<size_t> shared;  // Those of `says`, in its order, that `live` has.
+    std::vector<const Items::Item*> was(says.each.size());
+    for (size_t i = 0; i < says.each.size(); ++i) was[i] = had.Find(says.each[i].element);
+    for (const size_t item : says.order) {
+      if (was[item] != nullptr) shared.push_back(item);
+    }
     JsonArray out;
-    const auto take = [&](const PathElement& element) {
-      std::optional<Json> value = Merge(atom.item, single(had, element), single(says, element));
+    const auto single = [](const Items::Item* item) -> const Json* {
+      return item == nullptr || item->all.size() > 1 ? nullptr : item->all.front();
+    };
+    std::vector<size_t> seen(had.each.size());  // Which of several alike comes next.
+    std::vector<bool> merged(says.each.size());
+    const auto take = [&](size_t item) {
+      merged[item] = true;
+      std::optional<Json> value = Merge(atom.item, single(was[item]), single(&says.each[item]));
       if (value) out.push_back(std::move(*value));
     };
-    std::vector<const PathElement*> shared;
-    for (const PathElement& element : right) {
-      if (had.contains(element)) shared.push_back(&element);
-    }
-    std::map<PathElement, size_t, ElementLess> seen_left;  // Which of several alike comes next.
-    std::map<PathElement, bool, ElementLess> merged;
     size_t next_shared = 0;
     size_t i = 0;
     size_t j = 0;
-    while (i < left.size() || j < right.size()) {
-      if (i < left.size() && j < right.size()) {
-        if (left[i] == right[j]) {
-          merged[left[i]] = true;
-          take(right[j]);
+    while (i < said.size() || j < says.order.size()) {
+      if (i < said.size() && j < says.order.size()) {
+        if (said[i] == says.order[j]) {
+          take(said[i]);
           ++i;
           ++j;
           ++next_shared;
           continue;
         }
-        if (says.contains(left[i]) && next_shared < shared.size() &&
-            *shared[next_shared] != left[i]) {
+        if (said[i] != kNone && next_shared < shared.size() && shared[next_shared] != said[i]) {
           ++i;
           continue;
         }
       }
-      if (i < left.size()) {
-        if (!says.contains(left[i])) {
-          out.push_back(*had.at(left[i])[seen_left[left[i]]++]);
+      if (i < said.size()) {
+        if (said[i] == kNone) {
+          const size_t item = had.order[i];
+          out.push_back(*had.each[item].all[seen[item]++]);
           ++i;
           continue;
         }
-        if (merged.contains(left[i])) ++i;
+        if (merged[said[i]]) ++i;
       }
-      if (j < right.size()) {
-        merged[right[j]] = true;
-        take(right[j]);
-        if (next_shared < shared.size() && *shared[next_shared] == right[j]) ++next_shared;
+      if (j < says.order.size()) {
+        const size_t item = says.order[j];
+        take(item);
+        if (next_shared < shared.size() && shared[next_shared] == item) ++next_shared;
         ++j;
       }
     }
     if (out.empty()) return std::nullopt;
     return Json(std::move(out));
-  }
-
-  [[nodiscard]] std::vector<PathElement> Elements(const Atom& atom, const Json& list) const {
-    std::vector<PathElement> out;
-    if (!list.is_array()) return out;
-    for (const Json& item : list.get_array()) {
-      if (std::optional<PathElement> element = ItemElement(atom, item)) {
-        out.push_back(std::move(*element));
-      }
-    }
-    return out;
   }
 
   // ---- Check -----------------------------------------------------------------------------------
@@ -818,18 +853,19 @@ class Walker {
 
   void CheckItems(const Atom& atom, const Json& value, const std::string& path,
                   std::vector<std::string>& problems) const {
-    std::map<PathElement, bool, ElementLess> seen;
+    std::set<PathElement> seen;
     const JsonArray& items = value.get_array();
+    const ItemKeys keys = ItemKeysOf(atom);
     for (size_t i = 0; i < items.size(); ++i) {
       std::string step = fmt::format("[{}]", i);
       if (atom.list) {
-        const std::optional<PathElement> element = ItemElement(atom, items[i]);
+        const std::optional<PathElement> element = ItemElement(keys, items[i]);
         if (!element) {
           problems.push_back(fmt::format("{}: element {}: {}", path, i, NoElement(atom, items[i])));
           return;
         }
         step = PathElementText(*element);
-        if (!seen.emplace(*element, true).second) {
+        if (!seen.insert(*element).second) {
           problems.push_back(fmt::format("{}: duplicate entries for key {}", path, step));
         }
       }

@@ -3,12 +3,14 @@
 // documents of served kinds through TrackUpdate and TrackApply; the sets and objects that come out.
 #include "api/managed_fields.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "api/object.h"
+#include "testing/allocations.h"
 
 namespace berth::api {
 namespace {
@@ -226,6 +228,41 @@ TEST(ManagedFields, WithoutAnySchemaAreDeduced) {
   EXPECT_EQ(FieldsOf(crons.managed, "a"), R"({"f:spec":{".":{},"f:cron":{},"f:list":{}}})");
   EXPECT_NE(crons.Apply("b", R"({"spec":{"list":[1]}})"), "");
   EXPECT_EQ(crons.Apply("b", R"({"spec":{"image":"x"}})"), "");
+}
+
+// One apply must not keep all others waiting. Method: the memory that is asked for, a measure of
+// the work, by two appliers of lists of two lengths.
+TEST(ManagedFields, TheWorkOfAnApplyGrowsWithTheItemsAndIsSmallForEach) {
+  const auto work = [](int items) {
+    std::string ports;
+    std::string fewer;
+    for (int i = 0; i < items; ++i) {
+      const std::string port = fmt::format(R"({{"containerPort":{},"name":"p-{}"}})", i + 1, i);
+      ports += (i == 0 ? "" : ",") + port;
+      if (i % 2 == 0) fewer += (i == 0 ? "" : ",") + port;
+    }
+    const auto pod = [](const std::string& list) {
+      return R"({"spec":{"containers":[{"name":"a","ports":[)" + list + "]}]}}";
+    };
+    History history = Pods();
+    const int64_t before = testing::AllocationsCount();
+    EXPECT_EQ(history.Apply("one", pod(ports)), "");
+    EXPECT_EQ(history.Apply("two", pod(ports)), "");
+    EXPECT_EQ(history.Apply("one", pod(fewer)), "");
+    EXPECT_EQ(history.Apply("two", pod(fewer)), "");
+    EXPECT_EQ(FindPath(history.object, "spec.containers")
+                  ->get_array()[0]
+                  .get_object()
+                  .at("ports")
+                  .get_array()
+                  .size(),
+              static_cast<size_t>((items + 1) / 2));
+    return testing::AllocationsCount() - before;
+  };
+  const int64_t few = work(250);
+  const int64_t many = work(2'000);
+  EXPECT_LE(many, 9 * few);
+  EXPECT_LE(many, 2'000 * 350) << "four applies; with elements that are parsed 656 an item";
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "api/object.h"
+#include "api/storage_class.h"
 #include "api/table_forms.h"
-#include "api/well_known.h"
 
 // The tables of volumes and what provides them.
 namespace berth::api {
@@ -68,11 +68,7 @@ std::string AccessModes(const JsonArray& modes) {
   return text;
 }
 
-std::string_view ClassOf(const Json& object) {
-  const Json* old = FindMember(ObjectAt(object, "metadata.annotations"), kStorageClassAnnotation);
-  if (old != nullptr && old->is_string()) return old->get_string();
-  return TextAt(object, "spec.storageClassName");
-}
+std::string_view ClassOf(const Json& object) { return StorageClassNameOf(object).value_or(""); }
 
 std::string_view Phase(const Json& object) {
   if (FindPath(object, "metadata.deletionTimestamp") != nullptr) return "Terminating";

@@ -11,6 +11,7 @@
 #include "api/object.h"
 #include "api/quantity.h"
 #include "api/quota.h"
+#include "api/storage_class.h"
 #include "api/well_known.h"
 #include "apiserver/limit_ranges.h"
 #include "apiserver/objects.h"
@@ -154,12 +155,7 @@ store::ObjectRef FindDefaultClass(const store::Store& store) {
                    if (object->json.view().find("is-default-class") == std::string_view::npos)
                      return true;
                    const Json document = Load(*object);
-                   const JsonObject& annotations = api::ObjectAt(document, "metadata.annotations");
-                   const auto says = [&](std::string_view key) {
-                     const Json* value = api::FindMember(annotations, key);
-                     return value != nullptr && *value == "true";
-                   };
-                   if (!says(api::kDefaultClass) && !says(api::kDefaultClassBeta)) return true;
+                   if (!api::IsDefaultStorageClass(document)) return true;
                    std::string since(api::TextAt(document, "metadata.creationTimestamp"));
                    if (found == nullptr || since > created) {
                      found = object;
@@ -173,11 +169,7 @@ store::ObjectRef FindDefaultClass(const store::Store& store) {
 // DefaultStorageClass.
 void AdmitClaim(const store::Store& store, Json& claim) {
   AddFinalizer(claim, api::kClaimProtectionFinalizer);
-  const JsonObject& annotations = api::ObjectAt(std::as_const(claim), "metadata.annotations");
-  if (api::FindPath(std::as_const(claim), "spec.storageClassName") != nullptr ||
-      api::FindMember(annotations, api::kStorageClassAnnotation) != nullptr) {
-    return;
-  }
+  if (api::StorageClassNameOf(claim)) return;
   const store::ObjectRef found = FindDefaultClass(store);
   if (found != nullptr) api::SetPath(claim, "spec.storageClassName", Json(found->name));
 }
@@ -193,11 +185,8 @@ Outcome<void> AdmitClaimSize(const store::Store& store, Subject subject, const J
   if (api::Compare(size_of(claim), size_of(old)) <= 0) return {};
   if (api::TextAt(old, "status.phase") != "Bound")
     return Forbidden(subject, "Only bound persistent volume claims can be expanded");
-  const Json* annotation =
-      api::FindMember(api::ObjectAt(claim, "metadata.annotations"), api::kStorageClassAnnotation);
-  const std::string_view name = annotation == nullptr ? api::TextAt(claim, "spec.storageClassName")
-                                                      : api::TextOf(*annotation);
-  const store::ObjectRef found = Find(store, KindId::kStorageClass, name);
+  const store::ObjectRef found =
+      Find(store, KindId::kStorageClass, api::StorageClassNameOf(claim).value_or(""));
   if (found != nullptr && api::FlagAt(Load(*found), "allowVolumeExpansion")) return {};
   return Forbidden(subject,
                    "only dynamically provisioned pvc can be resized and the storageclass that "

@@ -471,8 +471,13 @@ TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   EXPECT_EQ(get(kPods, ""), 401);
   EXPECT_EQ(get("/api", ""), 401);
   EXPECT_EQ(get("/nosuch", ""), 401);
-  for (const char* path : {"/healthz", "/livez", "/readyz", "/readyz?verbose", "/version"}) {
+  for (const char* path :
+       {"/healthz", "/livez", "/readyz", "/readyz?verbose", "/version", "/version/"}) {
     EXPECT_EQ(get(path, ""), 200) << path;
+  }
+  // system:public-info-viewer has no more than these.
+  for (const char* path : {"/healthz/ping", "/livez/", "/readyz/etcd", "/version/x", "/metrics"}) {
+    EXPECT_EQ(get(path, ""), 401) << path;
   }
   EXPECT_EQ(get("/healthz", "wrong"), 401);
   EXPECT_EQ(get("/healthzz", ""), 401);

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "api/custom_definition.h"
@@ -246,21 +248,47 @@ env::HttpResponse JsonAnswer(std::string text, std::string_view type = "applicat
           .body = Bytes(std::move(text))};
 }
 
-// /healthz, /livez, /readyz, and the one check they all have: ping.
+// The checks that are asked for by name, of upstream's those that mean something here: the store is
+// what is called etcd. A server that answers passes them all.
+constexpr std::array<std::string_view, 3> kLive = {"ping", "log", "etcd"};
+constexpr std::array<std::string_view, 5> kReady = {"ping", "log", "etcd", "informer-sync",
+                                                    "shutdown"};
+
+std::string CheckText(std::string_view what, std::span<const std::string_view> checks,
+                      std::vector<std::string_view> excluded) {
+  std::string text;
+  for (const std::string_view name : checks) {
+    const bool left_out = std::erase(excluded, name) > 0;
+    text += fmt::format("[+]{} {}ok\n", name, left_out ? "excluded: " : "");
+  }
+  if (!excluded.empty()) {
+    std::ranges::sort(excluded);
+    excluded.erase(std::ranges::unique(excluded).begin(), excluded.end());
+    text += fmt::format("warn: some health checks cannot be excluded: no matches for \"{}\"\n",
+                        fmt::join(excluded, "\",\""));
+  }
+  return text + fmt::format("{} check passed\n", what);
+}
+
+// /healthz, /livez, /readyz, and each of their checks: /livez/ping.
 std::optional<Outcome<env::HttpResponse>> Health(const Target& target) {
   if (target.parts.empty()) return std::nullopt;
   const std::string& what = target.parts[0];
   if (what != "healthz" && what != "livez" && what != "readyz") return std::nullopt;
-  const bool ping = target.parts.size() == 2 && target.parts[1] == "ping";
-  if (target.parts.size() > 1 && !ping) return NoSuchPage();
-  std::string text = "ok";
-  if (Query::Parse(target.query).Find("verbose") && !ping) {
-    text = fmt::format("[+]ping ok\n{} check passed\n", what);
+  const std::span<const std::string_view> checks =
+      what == "readyz" ? std::span<const std::string_view>(kReady) : kLive;
+  const std::string_view rest = std::string_view(target.path).substr(1 + what.size());
+  env::HttpResponse response{.status = 200,
+                             .headers = {{"content-type", "text/plain; charset=utf-8"}},
+                             .body = Bytes(std::string("ok"))};
+  if (!rest.empty()) {
+    if (std::ranges::find(checks, rest.substr(1)) == checks.end()) return NoSuchPage();
+    return response;
   }
-  return env::HttpResponse{.status = 200,
-                           .headers = {{"content-type", "text/plain; charset=utf-8"},
-                                       {"x-content-type-options", "nosniff"}},
-                           .body = Bytes(std::move(text))};
+  response.headers.push_back({"x-content-type-options", "nosniff"});
+  const Query query = Query::Parse(target.query);
+  if (query.Find("verbose")) response.body = Bytes(CheckText(what, checks, query.All("exclude")));
+  return response;
 }
 
 bool Accepts(const env::HttpRequest& http, std::string_view as) {
@@ -304,12 +332,9 @@ std::string RootPaths(ServedKinds all) {
 }  // namespace
 
 bool Discovery::IsPublic(std::string_view path) {
-  for (const std::string_view root : {"/healthz", "/livez", "/readyz"}) {
-    if (path == root || (path.starts_with(root) && path.substr(root.size()).starts_with('/'))) {
-      return true;
-    }
-  }
-  return path == "/version" || path == "/version/";
+  constexpr std::array<std::string_view, 5> kPublic = {"/healthz", "/livez", "/readyz", "/version",
+                                                       "/version/"};
+  return std::ranges::find(kPublic, path) != kPublic.end();
 }
 
 const Discovery::Document& Discovery::Cached(std::string_view path,
@@ -330,8 +355,8 @@ std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target
   const std::string_view first = parts.empty() ? std::string_view() : std::string_view(parts[0]);
   if (first == "api" && parts.size() > 2) return std::nullopt;
   if (first == "apis" && parts.size() > 3) return std::nullopt;
-  if (http.method != env::Method::kGet) return MethodNotAllowed();
   if (auto health = Health(target)) return health;
+  if (http.method != env::Method::kGet) return MethodNotAllowed();
   const std::vector<const api::Kind*> all = definitions.AllKinds();
   if (parts.empty()) return JsonAnswer(RootPaths(all));
   if (first == "version" && parts.size() == 1) return JsonAnswer(std::string(kVersion));

@@ -28,7 +28,7 @@ class Discovery {
   // Definitions changed: what was made of them is made anew.
   void Forget() { documents_.clear(); }
 
-  // Paths that need no credentials.
+  // Paths that need no credentials: those of upstream's role system:public-info-viewer.
   [[nodiscard]] static bool IsPublic(std::string_view path);
 
  private:

@@ -480,15 +480,20 @@ Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revisi
                        Twin* twin) {
   CHECK(object.is_object());
   api::JsonObject& top = object.get_object();
-  api::JsonObject& metadata = api::MemberObject(top, "metadata");
-  if (revision != 0) api::Member(metadata, "resourceVersion") = std::to_string(revision);
-  if (!InOrder(metadata, api::kMetadataOrder)) PutFirst(metadata, api::kMetadataOrder);
   Printed printed;
   std::string& out = printed.text;
   out.reserve(kUsualBytes);
   AppendHead(kind, out);
   const size_t metadata_at = out.size();
-  AppendMetadata(metadata, aside.managed, printed);
+  if (aside.metadata.empty()) {
+    api::JsonObject& metadata = api::MemberObject(top, "metadata");
+    if (revision != 0) api::Member(metadata, "resourceVersion") = std::to_string(revision);
+    if (!InOrder(metadata, api::kMetadataOrder)) PutFirst(metadata, api::kMetadataOrder);
+    AppendMetadata(metadata, aside.managed, printed);
+  } else {
+    CHECK_EQ(revision, uint64_t{0});
+    out += aside.metadata;
+  }
   if (twin != nullptr) {
     AppendHead(api::KindOf(twin->kind), twin->text);
     twin->text += std::string_view(out).substr(metadata_at);

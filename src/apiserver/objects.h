@@ -71,11 +71,12 @@ struct Twin {
   std::string text = {};
 };
 
-// Texts that are printed for members of a document, where they are not empty: `spec` in the place
-// of the member, `managed` for metadata.managedFields, which the document then lacks.
+// Texts that are printed for members of a document, where they are not empty: `spec` and `metadata`
+// in the place of the member, `managed` for metadata.managedFields, which the document then lacks.
 struct Aside {
   std::string_view spec = {};
   std::string_view managed = {};
+  std::string_view metadata = {};  // REQUIRES: of a stored text, and that no other version is set.
 };
 
 // A document's text and where its spec and its managedFields stand in it.

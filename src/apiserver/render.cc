@@ -146,9 +146,18 @@ std::string AsRequested(const api::Kind& kind, std::string_view json) {
   if (!IsConverted(kind)) return std::string(json);
   std::array<unsigned char, kArenaBytes> buffer;
   api::JsonArena arena(buffer.data(), buffer.size());
-  api::Json object = ParseStored(json, api::JsonMemory(&arena));
+  if (kind.defined == nullptr) {
+    api::Json object = ParseStored(json, api::JsonMemory(&arena));
+    ConvertTo(kind, object);
+    return PrintCanonical(kind, object, 0).text;
+  }
+  // What versions of a user's kind say of metadata is the same, and it is most of a small object.
+  const std::string_view metadata = MetadataText(json);
+  std::string rest = R"({"metadata":{})";
+  rest += json.substr(static_cast<size_t>(metadata.data() - json.data()) + metadata.size());
+  api::Json object = ParseStored(rest, api::JsonMemory(&arena));
   ConvertTo(kind, object);
-  return PrintCanonical(kind, object, 0).text;
+  return PrintCanonical(kind, object, 0, {.metadata = metadata}).text;
 }
 
 // Of a DaemonSet upstream shows the metadata of its internal form, in which the count of its

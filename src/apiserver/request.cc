@@ -193,6 +193,14 @@ std::optional<std::string_view> Query::Find(std::string_view name) const {
   return std::nullopt;
 }
 
+std::vector<std::string_view> Query::All(std::string_view name) const {
+  std::vector<std::string_view> values;
+  for (const auto& [key, value] : items_) {
+    if (key == name) values.push_back(value);
+  }
+  return values;
+}
+
 std::string PercentDecode(std::string_view text) { return Decode(text, false); }
 
 Target ParseTarget(std::string_view target) {

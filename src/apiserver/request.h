@@ -39,6 +39,8 @@ class Query {
 
   // The first value of a parameter, or nothing.
   [[nodiscard]] std::optional<std::string_view> Find(std::string_view name) const;
+  // All of them, in their order.
+  [[nodiscard]] std::vector<std::string_view> All(std::string_view name) const;
   [[nodiscard]] std::string_view Text(std::string_view name) const {
     return Find(name).value_or("");
   }

@@ -57,7 +57,9 @@ bool Selection::Matches(const store::StoredObject& object) const {
   if (!name_.empty() && object.name != name_) return false;
   if (!labels_.Matches(object.labels)) return false;
   // A definition may come to name fields that were not told when the object was stored.
-  const std::vector<std::string> texts = defined_ != nullptr && !fields_.empty()
+  const bool asks = std::ranges::any_of(
+      fields_, [](const FieldTest& test) { return test.where == FieldTest::Where::kField; });
+  const std::vector<std::string> texts = defined_ != nullptr && asks
                                              ? api::SelectableTexts(*defined_, Load(object))
                                              : std::vector<std::string>();
   const std::vector<std::string>& values = defined_ != nullptr ? texts : object.fields;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/hash.h"
@@ -125,6 +126,20 @@ TEST(Hash, WithoutNamesEverythingCounts) {
   const auto add = [](Hasher& one, uint64_t value) { one.Add(value); };
   EXPECT_NE(Hasher().AddEach(std::vector<uint64_t>{1, 2}, add).value(),
             Hasher().AddEach(std::vector<uint64_t>{2, 1}, add).value());
+}
+
+TEST(Backoff, DoublesFromTheFirstAndStaysAtTheLast) {
+  const Duration first = Duration::Milliseconds(5);
+  const Duration most = Duration::Seconds(1000);
+  const auto after = [&](uint32_t count) { return Doubled(first, count, most); };
+  EXPECT_EQ(after(0).ns, 0);
+  EXPECT_EQ(after(1).ns, first.ns);
+  EXPECT_EQ(after(2).ns, 2 * first.ns);
+  EXPECT_EQ(after(18).ns, (int64_t{1} << 17) * first.ns);
+  for (const uint32_t count : {19U, 63U, 64U, 65U, 1000U, UINT32_MAX}) {
+    EXPECT_EQ(after(count).ns, most.ns) << count;
+  }
+  EXPECT_EQ(Doubled(most, 1, most).ns, most.ns);
 }
 
 TEST(Check, AFailurePrintsBothValues) {

@@ -88,6 +88,10 @@ inline constexpr int64_t kReviewsAtOnceMax = 64;
 inline constexpr int64_t kWatchesMax = 16'384;
 inline constexpr int64_t kConnectionsMax = kWatchesMax + 4'096;
 static_assert(kEndpointsMax * 16 <= kConnectionsMax);
+// Of requests that are not whole yet, in sum: 170 bodies of the largest size. Nobody has said yet
+// who he is. Over it who has sent nothing for the longest time is cut.
+inline constexpr int64_t kComingBytesMax = int64_t{512} << 20;
+static_assert(kComingBytesMax >= 100 * kRequestBodyBytesMax);
 // Whole answers that clients have not taken yet, in sum: two lists of 150,000 pods of 3 KiB. Over
 // it who has taken nothing for the longest time is cut.
 inline constexpr int64_t kUnsentBytesMax = int64_t{1} << 30;

@@ -9,6 +9,7 @@
 
 #include "api/duration.h"
 #include "base/limits.h"
+#include "cli/numbers.h"
 
 namespace berth::cli {
 namespace {
@@ -117,7 +118,7 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
                       "where to write the kubeconfig [DATA-DIR/kubeconfig; with --in-memory "
                       "./berth.kubeconfig]");
   command->add_option("--nodes", up.nodes, "simulated nodes [0; with --demo 100]")
-      ->check(CLI::Range(int64_t{0}, limits::kNodesMax));
+      ->transform(WholeNumber(0, limits::kNodesMax));
   command->add_option("--node-template", up.node_template,
                       "Node manifest that the simulated nodes are copies of");
   AddJobRunFor(command, slots.job_run_for, up.job_run_for);
@@ -145,8 +146,9 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
                     "leave scheduling to a `berth run` of its own");
   command->add_flag("--no-controllers", up.no_controllers,
                     "leave the workloads to a `berth controllers` of its own");
-  command->add_option("--seed", up.seed,
-                      "seed of generated names, uids and the demo's load [random]");
+  command
+      ->add_option("--seed", up.seed, "seed of generated names, uids and the demo's load [random]")
+      ->transform(WholeNumber());
   AddVerbose(command, up.verbose);
   command->footer(kSimulated);
   return command;
@@ -174,7 +176,8 @@ CLI::App* AddReplay(CLI::App& app, Slots& slots) {
         return FindPolicy(text) ? std::string() : text + ": not best-fit, fgd, spread or random";
       })
       ->type_name("POLICY");
-  openb->add_option("--seed", replay.seed, "seed of the order and re-sampling of pods [42]");
+  openb->add_option("--seed", replay.seed, "seed of the order and re-sampling of pods [42]")
+      ->transform(WholeNumber());
   openb->add_option("--arrived", slots.arrived,
                     "GPU demand to arrive, as a part of the capacity [1.3]");
   openb->add_option("--report", replay.report, "write the report as JSON to this file");
@@ -196,7 +199,8 @@ void AddClients(CLI::App& app, Slots& slots) {
       "controllers` for the Jobs");
   AddConfig(run, slots.run.config)->needs(quota);
   run->add_option("--secure-port", slots.run.secure_port,
-                  "serve /debug/why and /metrics on this port");
+                  "serve /debug/why and /metrics on this port")
+      ->transform(WholeNumber(0, UINT16_MAX));
   run->add_option("--bind-address", slots.run.secure_host, "address of --secure-port [127.0.0.1]");
   run->add_option("--secure-ca", slots.run.secure_ca,
                   "file that gets the authority of --secure-port, for `berth why --why-ca`");
@@ -211,7 +215,7 @@ void AddClients(CLI::App& app, Slots& slots) {
   AddConnect(nodes, slots.nodes.connect);
   nodes->add_option("--count", slots.nodes.count, "how many")
       ->required()
-      ->check(CLI::Range(int64_t{1}, limits::kNodesMax));
+      ->transform(WholeNumber(1, limits::kNodesMax));
   nodes->add_option("--template", slots.nodes.node_template,
                     "Node manifest that they are copies of");
   AddJobRunFor(nodes, slots.job_run_for, slots.nodes.job_run_for);

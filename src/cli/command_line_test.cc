@@ -66,6 +66,12 @@ TEST(CommandLine, PodsOfJobsRunForSoLong) {
             Duration::Seconds(3));
 }
 
+TEST(CommandLine, NumbersAreDecimalAndOf64Bits) {
+  EXPECT_EQ(Get<UpOptions>({"up", "--seed", "18446744073709551615"}).seed, UINT64_MAX);
+  EXPECT_EQ(Get<UpOptions>({"up", "--seed", "010"}).seed, 10U);
+  EXPECT_EQ(Get<UpOptions>({"up", "--seed", "00"}).seed, 0U);
+}
+
 TEST(CommandLine, TheDemoHasNodes) { EXPECT_EQ(Get<UpOptions>({"up", "--demo"}).nodes, 100); }
 
 TEST(CommandLine, InMemoryHasNoFolder) {
@@ -187,6 +193,16 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"up", "--data-dir="}, "--data-dir"},
       {{"replay", "openb", "n", "p", "--arrived", "nan"}, "--arrived nan"},
       {{"replay", "openb", "n", "p", "--seed", "x"}, "--seed"},
+      {{"replay", "openb", "n", "p", "--seed=-1"}, "--seed: -1 is not in range"},
+      {{"up", "--seed=-1"}, "--seed: -1 is not in range 0 to 18446744073709551615"},
+      {{"up", "--seed=18446744073709551616"}, "--seed: 18446744073709551616 is not in range"},
+      {{"up", "--seed=0x10"}, "--seed: 0x10 is no whole number"},
+      {{"up", "--seed", "1e3"}, "--seed: 1e3 is no whole number"},
+      {{"up", "--seed="}, "--seed"},
+      {{"up", "--nodes", "99999999999999999999"}, "--nodes: 99999999999999999999 is not in range"},
+      {{"nodes", "--count", "0"}, "--count: 0 is not in range 1 to 50000"},
+      {{"run", "--secure-port", "65536"}, "--secure-port: 65536 is not in range 0 to 65535"},
+      {{"run", "--secure-port=-1"}, "--secure-port: -1 is not in range"},
   };
   for (const auto& row : rows) {
     const Exit exit = Ends(row.arguments);

@@ -33,6 +33,7 @@ class FakeApi {
     kLoseAnswer,
     kLoseRequest,
     kRefuse,
+    kFail,  // 500, which may be of a write that was done.
     kThrottle,
     kNoConnection,
     kSilence,  // As kLoseRequest, told when what watches tell is released.
@@ -40,7 +41,7 @@ class FakeApi {
   std::function<Fault(const env::HttpRequest&)> fault;
   std::vector<std::string> absent;    // What paths begin with that this server doesn't know.
   bool down = false;                  // Nobody can connect, readers included.
-  std::string refusal = "Forbidden";  // What kRefuse says.
+  std::string refusal = "Forbidden";  // What kRefuse and kFail say.
   std::vector<std::string> log;       // "METHOD target -> status" of every request but reads.
   Instant now = Instant::FromSeconds(1'000'000'000);
 
@@ -174,6 +175,7 @@ class FakeApi {
           absent, [&](const std::string& path) { return send->request.target.starts_with(path); });
       env::HttpResponse response = unknown                    ? Failure(404, "NotFound")
                                    : what == Fault::kRefuse   ? Failure(403, refusal)
+                                   : what == Fault::kFail     ? Failure(500, refusal)
                                    : what == Fault::kThrottle ? Failure(429, "TooManyRequests")
                                                               : Serve(send->request);
       if (what == Fault::kLoseAnswer) {

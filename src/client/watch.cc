@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "codec/scan.h"
 
@@ -89,17 +90,12 @@ bool IsReplay(const std::string& version, bool any_order, std::string& told) {
   return older && !any_order;
 }
 
-// Doubling from initial to max.
-Duration LaterDelay(const WatchLimits& limits, uint32_t failures) {
-  int64_t delay = limits.backoff_initial.ns;
-  for (uint32_t i = 1; i < failures && delay < limits.backoff_max.ns; ++i) delay *= 2;
-  return {std::min(delay, limits.backoff_max.ns)};
-}
-
 }  // namespace
 
 Duration BackoffDelay(const WatchLimits& limits, uint32_t failures, Prng& prng) {
-  const int64_t half = std::max<int64_t>(LaterDelay(limits, failures).ns / 2, 1);
+  const Duration delay =
+      Doubled(limits.backoff_initial, std::max<uint32_t>(failures, 1), limits.backoff_max);
+  const int64_t half = std::max<int64_t>(delay.ns / 2, 1);
   return {half + static_cast<int64_t>(prng.Below(static_cast<uint64_t>(half)))};
 }
 
@@ -254,7 +250,8 @@ void WatchState::OnAbsent(WatchContext& context) {
   synced_ = true;
   absent_ = true;
   Wait(context, /*relist=*/true, /*failed=*/false);
-  at_ = context.now + LaterDelay(context.limits, ++failures_);
+  at_ = context.now +
+        Doubled(context.limits.backoff_initial, ++failures_, context.limits.backoff_max);
 }
 
 void WatchState::OnGone(WatchContext& context) {

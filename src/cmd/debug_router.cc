@@ -39,8 +39,10 @@ env::HttpResponse StatusResponse(int code) {
               message, reason, code))};
 }
 
+bool IsMetrics(std::string_view target) { return target.substr(0, target.find('?')) == "/metrics"; }
+
 bool IsOfScheduler(std::string_view target) {
-  return target.starts_with("/debug/") || target.substr(0, target.find('?')) == "/metrics";
+  return target.starts_with("/debug/") || IsMetrics(target);
 }
 
 }  // namespace
@@ -61,44 +63,81 @@ int DebugRouter::Refusal(const env::RequestArrived& request) const {
                                                                                                : 0;
 }
 
-void DebugRouter::Post(std::vector<env::Input> batch) {
-  std::vector<env::Input> api;
-  std::vector<env::Input> debug;
-  std::vector<env::Output> refused;
-  for (env::Input& input : batch) {
-    if (const auto* request = std::get_if<env::RequestArrived>(&input)) {
-      const std::string_view target = request->request.target;
-      // The API server says to others what they are: unknown, or without the right.
-      const bool beside_api = targets_.api != nullptr;
-      if (beside_api && (!IsOfScheduler(target) || Refusal(*request) != 0)) {
-        api.push_back(std::move(input));
-        continue;
-      }
-      // Without an API server, probes are open as those of kube-scheduler are.
-      const bool open =
-          beside_api || target == "/healthz" || target == "/livez" || target == "/readyz";
-      const int code = targets_.debug == nullptr ? 404 : open ? 0 : Refusal(*request);
-      if (code != 0) {
-        refused.emplace_back(env::Respond{
-            .exchange = request->exchange, .response = StatusResponse(code), .stream = false});
-        continue;
-      }
-      if (exchanges_.size() >= kExchangesMax) exchanges_.clear();
-      exchanges_.insert(request->exchange.value);
-      debug.push_back(std::move(input));
-      continue;
+void DebugRouter::Remember(env::ExchangeId exchange) {
+  if (exchanges_.size() >= kExchangesMax) exchanges_.clear();
+  exchanges_.insert(exchange.value);
+}
+
+void DebugRouter::SortRequest(env::RequestArrived request, Sorted& sorted) {
+  const std::string_view target = request.request.target;
+  // The API server says to others what they are: unknown, or without the right.
+  const bool beside_api = targets_.api != nullptr;
+  if (beside_api && (!IsOfScheduler(target) || Refusal(request) != 0)) {
+    if (IsMetrics(target) && targets_.debug != nullptr) {
+      if (asked_.size() >= kExchangesMax) asked_.clear();
+      asked_.insert_or_assign(request.exchange.value, request);
     }
-    uint64_t exchange = 0;
-    if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input))
-      exchange = abandoned->exchange.value;
-    if (const auto* drained = std::get_if<env::StreamDrained>(&input))
-      exchange = drained->exchange.value;
-    const bool ours = targets_.api == nullptr || exchanges_.contains(exchange);
-    (ours ? debug : api).push_back(std::move(input));
+    sorted.api.emplace_back(std::move(request));
+    return;
   }
-  if (!api.empty()) targets_.api->Post(std::move(api));
-  if (!debug.empty() && targets_.debug != nullptr) targets_.debug->Post(std::move(debug));
-  if (!refused.empty()) targets_.network->Take(std::move(refused));
+  // Without an API server, probes are open as those of kube-scheduler are.
+  const bool open = beside_api || target == "/healthz" || target == "/livez" || target == "/readyz";
+  const int code = targets_.debug == nullptr ? 404 : open ? 0 : Refusal(request);
+  if (code != 0) {
+    sorted.refused.emplace_back(env::Respond{
+        .exchange = request.exchange, .response = StatusResponse(code), .stream = false});
+    return;
+  }
+  Remember(request.exchange);
+  sorted.debug.emplace_back(std::move(request));
+}
+
+void DebugRouter::Sort(env::Input input, Sorted& sorted) {
+  const MutexLock lock(mutex_);
+  if (auto* request = std::get_if<env::RequestArrived>(&input))
+    return SortRequest(std::move(*request), sorted);
+  uint64_t exchange = 0;
+  if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input)) {
+    exchange = abandoned->exchange.value;
+    asked_.erase(exchange);
+  }
+  if (const auto* drained = std::get_if<env::StreamDrained>(&input))
+    exchange = drained->exchange.value;
+  const bool ours = targets_.api == nullptr || exchanges_.contains(exchange);
+  (ours ? sorted.debug : sorted.api).push_back(std::move(input));
+}
+
+void DebugRouter::Post(std::vector<env::Input> batch) {
+  Sorted sorted;
+  for (env::Input& input : batch) Sort(std::move(input), sorted);
+  if (!sorted.api.empty()) targets_.api->Post(std::move(sorted.api));
+  if (!sorted.debug.empty() && targets_.debug != nullptr)
+    targets_.debug->Post(std::move(sorted.debug));
+  if (!sorted.refused.empty()) targets_.network->Take(std::move(sorted.refused));
+}
+
+bool DebugRouter::TakeOver(const env::Output& output, std::vector<env::Input>& debug) {
+  const auto* respond = std::get_if<env::Respond>(&output);
+  if (asked_.empty() || respond == nullptr) return false;
+  auto asked = asked_.extract(respond->exchange.value);
+  if (asked.empty() || respond->response.status != 404) return false;
+  Remember(respond->exchange);
+  debug.emplace_back(std::move(asked.mapped()));
+  return true;
+}
+
+void DebugRouter::Take(std::vector<env::Output> batch) {
+  std::vector<env::Input> debug;
+  std::vector<env::Output> network;
+  network.reserve(batch.size());
+  {
+    const MutexLock lock(mutex_);
+    for (env::Output& output : batch) {
+      if (!TakeOver(output, debug)) network.push_back(std::move(output));
+    }
+  }
+  if (!debug.empty()) targets_.debug->Post(std::move(debug));
+  if (!network.empty()) targets_.network->Take(std::move(network));
 }
 
 }  // namespace berth::cmd

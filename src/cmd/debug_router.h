@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "env/port.h"
 #include "net/bearer_token.h"
 
@@ -12,10 +15,15 @@ namespace berth::cmd {
 
 // Stands between the HTTPS server and the actors: requests under /debug/ and for /metrics of an
 // operator go to the scheduler, all others to the API server, which serves nothing there: by RBAC
-// it answers 401, 403 or 404. An operator is who has the token, or a verified certificate of the
-// group system:masters; where there is no API server, anyone else is answered 401 or 403 here.
-// Called by the HTTPS server's thread alone.
-class DebugRouter final : public env::InputSink {
+// it answers 401, 403 or 404. /metrics is the scheduler's for whom that is a 404: who may read it
+// and is no operator. An operator is who has the token, or a verified certificate of the group
+// system:masters; where there is no API server, anyone else is answered 401 or 403 here.
+//
+//   HTTPS server ─Post─> router ─> API server ─Take─> router ─> HTTPS server
+//                          └─────> scheduler <──────────┘
+//
+// Any thread may call. Without an API server nothing needs to be taken.
+class DebugRouter final : public env::InputSink, public env::OutputSink {
  public:
   struct Targets {
     env::InputSink* api = nullptr;    // Null: everything is the scheduler's.
@@ -28,8 +36,19 @@ class DebugRouter final : public env::InputSink {
       : targets_(targets), token_(std::move(token)) {}
 
   void Post(std::vector<env::Input> batch) override;
+  void Take(std::vector<env::Output> batch) override;
 
  private:
+  struct Sorted {
+    std::vector<env::Input> api;
+    std::vector<env::Input> debug;
+    std::vector<env::Output> refused;
+  };
+  void Sort(env::Input input, Sorted& sorted);
+  void SortRequest(env::RequestArrived request, Sorted& sorted) REQUIRES_LOCK(mutex_);
+  void Remember(env::ExchangeId exchange) REQUIRES_LOCK(mutex_);
+  // Whether it answers one that was asked about and is let in, which goes to `debug` then.
+  bool TakeOver(const env::Output& output, std::vector<env::Input>& debug) REQUIRES_LOCK(mutex_);
   // What is wrong with the request: a status, or 0.
   [[nodiscard]] int Refusal(const env::RequestArrived& request) const;
 
@@ -37,8 +56,11 @@ class DebugRouter final : public env::InputSink {
   const Targets targets_;
   const std::shared_ptr<net::BearerToken> token_;
 
+  Mutex mutex_;
   // Of the scheduler's, as long as their client may still leave.
-  std::unordered_set<uint64_t> exchanges_;
+  std::unordered_set<uint64_t> exchanges_ GUARDED_BY(mutex_);
+  // Requests for /metrics that the API server is asked about.
+  std::unordered_map<uint64_t, env::RequestArrived> asked_ GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::cmd

@@ -70,6 +70,41 @@ TEST(DebugRouter, AnOperatorWhoActsAsAnotherIsTheApiServersAffair) {
   EXPECT_TRUE(f.debug.got.empty());
 }
 
+// Whom RBAC lets get /metrics: the API server, which has none, says 404.
+TEST(DebugRouter, WhoMayReadMetricsIsAnsweredByTheScheduler) {
+  Fixture f;
+  const env::Peer account{.user = "system:serviceaccount:m:prometheus", .groups = {}};
+  const auto answer = [&](uint64_t exchange, int status) {
+    std::vector<env::Output> batch;
+    batch.emplace_back(
+        env::Respond{.exchange = {exchange}, .response = {.status = status}, .stream = false});
+    f.router.Take(std::move(batch));
+  };
+  f.Ask(1, "/metrics", "its-token", account);
+  f.Ask(2, "/metrics?x=y", "its-token", account);
+  f.Ask(3, "/metrics", "", account);
+  f.Ask(4, "/metricsx", "its-token", account);
+  f.Ask(5, "/debug/why", "its-token", account);
+  f.Ask(6, "/metrics", "its-token", account);
+  EXPECT_EQ(f.api.got.size(), 6U);
+  std::vector<env::Input> leaves;
+  leaves.emplace_back(env::ExchangeAbandoned{{6}});
+  f.router.Post(std::move(leaves));
+  answer(1, 404);
+  answer(2, 403);
+  answer(3, 401);
+  answer(4, 404);
+  answer(5, 404);
+  answer(6, 404);
+  ASSERT_EQ(f.debug.got.size(), 1U);
+  EXPECT_EQ(std::get<env::RequestArrived>(f.debug.got[0]).request.target, "/metrics");
+  EXPECT_EQ(f.network.got, (std::vector<int>{403, 401, 404, 404, 404}));
+  answer(1, 200);
+  EXPECT_EQ(f.network.got.back(), 200) << "the scheduler's own answer";
+  answer(1, 404);
+  EXPECT_EQ(f.network.got.back(), 404) << "asked once";
+}
+
 TEST(DebugRouter, AllElseIsTheApiServersAffair) {
   Fixture f;
   f.Ask(1, "/api/v1/pods", "whoever");

@@ -3,7 +3,7 @@
 //                                                      scheduler, controllers, nodes, demo
 //                                                              │ in-process
 //                                                              v
-//   kubectl ──> net::HttpsServer ──> DebugRouter ─┬─> API server actor ─┬─> journal thread
+//   kubectl <─> net::HttpsServer <─> DebugRouter ─┬─> API server actor ─┬─> journal thread
 //                                                 └─> scheduler actor   │        │
 //                                           net::HttpsClient <──────────┘        v
 //                                                 └─> webhooks         DATA-DIR/journal.db
@@ -156,7 +156,7 @@ Status Cluster::Start() {
                                      .debug = scheduler_ ? &executor_.inbox(*scheduler_) : nullptr,
                                      .network = server_.get()};
   router_ = std::make_unique<DebugRouter>(targets, std::make_shared<net::BearerToken>(token_));
-  executor_.SetNetwork(*server_);
+  executor_.SetNetwork(*router_);
   status = WriteKubeconfig();
   if (!status) return status;
   executor_.Start();
@@ -430,12 +430,16 @@ Status Cluster::WriteKubeconfig() {
     kubeconfig_ =
         options_.in_memory ? std::string("berth.kubeconfig") : InFolder("kubeconfig").string();
   }
-  return net::WritePrivateFile(kubeconfig_,
-                               net::KubeconfigText({.server = address(),
-                                                    .authority_pem = pki_.authority.certificate_pem,
-                                                    .token = token_,
-                                                    .certificate_pem = pki_.admin.certificate_pem,
-                                                    .key_pem = pki_.admin.key_pem}));
+  const std::string text = net::KubeconfigText({.server = address(),
+                                                .authority_pem = pki_.authority.certificate_pem,
+                                                .token = token_,
+                                                .certificate_pem = pki_.admin.certificate_pem,
+                                                .key_pem = pki_.admin.key_pem});
+  const Status written = net::WritePrivateFile(kubeconfig_, text);
+  if (written) return {};
+  // On a disk that is full the one of the last start will do.
+  const Result<std::string> had = net::ReadFile(kubeconfig_);
+  return had && *had == text ? Status() : written;
 }
 
 void PrintWelcome(const Cluster& cluster) {

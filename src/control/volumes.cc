@@ -7,6 +7,7 @@
 
 #include "api/object.h"
 #include "api/owners.h"
+#include "api/storage_class.h"
 #include "api/well_known.h"
 #include "base/check.h"
 #include "client/known_set.h"
@@ -124,12 +125,11 @@ void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
               .version = std::string(TextAt(*claim, "metadata.resourceVersion")),
               .controller = ControllerUidOf(*claim),
               .volume = std::string(TextAt(*claim, "spec.volumeName")),
-              .class_name = std::string(AnnotationOf(*claim, api::kStorageClassAnnotation)),
+              .class_name = std::string(api::StorageClassNameOf(*claim).value_or("")),
               .selected_node = std::string(AnnotationOf(*claim, api::kSelectedNode)),
               .bound = AnnotationOf(*claim, api::kBindCompleted) == "yes" &&
                        TextAt(*claim, "status.phase") != "Lost",
               .deleted = !TextAt(*claim, "metadata.deletionTimestamp").empty()};
-  if (facts.class_name.empty()) facts.class_name = TextAt(*claim, "spec.storageClassName");
   const auto known = claims_.find(key);
   // The answer to a write may have come before the watch told of what was before it.
   if (known != claims_.end() && known->second.uid == facts.uid &&
@@ -155,7 +155,7 @@ void Volumes::ObserveClass(const std::string& name, std::string_view json) {
   if (!object) return;
   StorageClass& facts = classes_[name];
   facts.provisioner = TextAt(*object, "provisioner");
-  facts.waits = TextAt(*object, "volumeBindingMode") == "WaitForFirstConsumer";
+  facts.waits = api::WaitsForFirstConsumer(*object);
   for (const Json& topology : ArrayAt(*object, "allowedTopologies")) {
     api::NodeSelectorTerm& term = facts.topologies.emplace_back();
     for (const Json& item : ArrayAt(topology, "matchLabelExpressions")) {

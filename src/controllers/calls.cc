@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/names.h"
+#include "base/backoff.h"
 #include "base/check.h"
 #include "codec/json.h"
 #include "controllers/controllers.h"
@@ -12,8 +13,12 @@
 namespace berth::controllers {
 namespace {
 
-constexpr Duration kRefusedFirst = Duration::Milliseconds(200);
-constexpr Duration kRefusedMax = Duration::Minutes(2);
+// How long a key rests when a call for it was not done: client-go's DefaultControllerRateLimiter,
+// per item.
+constexpr Duration kRetryFirst = Duration::Milliseconds(5);
+constexpr Duration kRetryMax = Duration::Seconds(1000);
+// What changes meanwhile may be what was in the way: upstream then tries at once.
+constexpr Duration kRetryAtChangeMax = Duration::Seconds(1);
 
 bool IsWriteOfObject(Verb verb) {
   return verb == Verb::kCreate || verb == Verb::kPatch || verb == Verb::kPatchStatus ||
@@ -26,6 +31,12 @@ bool HoldsItems(std::string_view body) {
   if (!list || !list->is_object()) return true;
   const api::Json* items = list->as_object().if_contains("items");
   return items == nullptr || (items->is_array() && !items->as_array().empty());
+}
+
+std::string FailureText(const env::HttpResponse& response) {
+  client::ApiStatus status = client::StatusOf(response);
+  return status.message.empty() ? fmt::format("HTTP {}", response.status)
+                                : std::move(status.message);
 }
 
 std::string_view TroubleOf(Verb verb) {
@@ -162,8 +173,11 @@ void Controllers::Send(Instant now, const Key& key, Write write, env::Outbox& ou
 void Controllers::Settle(Instant now, const Key& key) {
   Row& row = rows_[key];
   if (--row.in_flight > 0) return;
-  row.again = false;
-  Enqueue(now, key);
+  row.failures = row.failed ? row.failures + 1 : 0;
+  const Duration pause = Doubled(kRetryFirst, row.failures, kRetryMax);
+  const Duration at_change = std::min(pause, kRetryAtChangeMax);
+  row.not_before = std::max(row.not_before, now + at_change);
+  Enqueue(now + (std::exchange(row.again, false) ? at_change : pause), key);
   // It waits while pods may be coming.
   if (key.part == Part::kJob) EnqueueWorkload(now, key.id);
 }
@@ -250,8 +264,10 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
       break;
     case client::Outcome::kConflict:
     case client::Outcome::kUnknown:
-      if (IsWriteOfObject(call.write.verb)) return ReadBack(now, std::move(call), out);
-      break;
+      rows_[call.key].failed = true;
+      if (!IsWriteOfObject(call.write.verb)) break;
+      if (done.response.status >= 500) call.failure = FailureText(done.response);
+      return ReadBack(now, std::move(call), out);
   }
   Settle(now, call.key);
 }
@@ -289,7 +305,6 @@ void Controllers::Absorb(Instant now, const Write& write, std::string_view body,
 void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDone& done,
                          env::Outbox& out) {
   Row& row = rows_[call.key];
-  row.refusals = 0;
   for (Told& told : ToldOf(call.write, call.key.part, call.name))
     Tell(now, call.key, std::move(told));
   switch (call.write.verb) {
@@ -299,7 +314,7 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
       row.occupied.erase(ResourceTextOf(call));
       return;
     case Verb::kDelete: {
-      row.trouble.reset();
+      if (!row.failed) row.trouble.reset();
       const Result<api::ObjectHead> head = codec::DecodeHead(done.response.body.view());
       // A Status instead of the object: it was the final deletion.
       if (!head || head->meta.uid != call.write.uid) return Buried(now, call.write.uid);
@@ -308,7 +323,7 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
       break;
     }
     case Verb::kCreate:
-      row.trouble.reset();
+      if (!row.failed) row.trouble.reset();
       if (options_.planted_forget_created) return;
       break;
     default:
@@ -372,6 +387,9 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       const std::string_view body = done.response.body.view();
       const Result<api::ObjectHead> head = codec::DecodeHead(body);
       if (head && !uid.empty() && head->meta.uid != uid) KnownGone(now, call);
+      const bool stays = head && head->meta.uid == uid && !head->meta.deletion_time.has_value();
+      if (call.reading && call.write.verb == Verb::kDelete && stays && !call.failure.empty())
+        Refuse(now, call, call.failure, out);
       Absorb(now, call.write, body, out);
       NoteRead(call, true);
       if (!call.reading && call.key.part == Part::kPodGroup)
@@ -387,6 +405,9 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       NoteRead(call, false);
       NoteAbsent(call);
       KnownGone(now, call);
+      // So it was not made.
+      if (call.reading && call.write.verb == Verb::kCreate && !call.failure.empty())
+        Refuse(now, call, call.failure, out);
       break;
     case client::Outcome::kConflict:
     case client::Outcome::kUnknown:
@@ -403,14 +424,13 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
 
 void Controllers::OnRefused(Instant now, const CallRow& call, const client::CallDone& done,
                             env::Outbox& out) {
-  const client::ApiStatus status = client::StatusOf(done.response);
+  Refuse(now, call, FailureText(done.response), out);
+}
+
+void Controllers::Refuse(Instant now, const CallRow& call, const std::string& message,
+                         env::Outbox& out) {
   Row& row = rows_[call.key];
-  const Duration pause =
-      std::min(kRefusedMax, kRefusedFirst * (int64_t{1} << std::min<int64_t>(row.refusals, 20)));
-  ++row.refusals;
-  row.not_before = std::max(row.not_before, now + pause);
-  const std::string message =
-      status.message.empty() ? fmt::format("HTTP {}", done.response.status) : status.message;
+  row.failed = true;
   const bool of_objects = call.write.verb == Verb::kCreate || call.write.verb == Verb::kDelete;
   if (of_objects) {
     row.trouble = Trouble{.reason = std::string(TroubleOf(call.write.verb)), .message = message};

@@ -555,12 +555,14 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
   EnqueueNamespace(now, head, difference);
 }
 
-// A namespace waits for its last object, and gives back what every namespace has.
+// A namespace waits for its last object and tells whose finalizers hold them, and gives back what
+// every namespace has.
 void Controllers::EnqueueNamespace(Instant now, const Head& head, const Difference& difference) {
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;
-  if (head.namespace_name.empty() || (!difference.removed && !furniture && !difference.created))
-    return;
+  const bool counts =
+      difference.removed || difference.created || difference.before.finalizers != head.finalizers;
+  if (head.namespace_name.empty() || (!counts && !furniture)) return;
   const Slot space = objects_.Find(api::KindId::kNamespace, {}, head.namespace_name);
   if (space == kNoSlot) return;
   const Head& space_head = objects_.head(space);
@@ -653,7 +655,7 @@ void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
       .AddVersion(row.read.version);
   hasher.Add(row.read.workload).Add(row.read.nodes.size());
   for (const auto& [node, there] : row.read.nodes) hasher.Add(node).Add(there);
-  hasher.Add(row.refusals).Add(row.trouble.has_value());
+  hasher.Add(row.failed).Add(row.failures).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {
     hasher.Add(kinds->size());
@@ -680,7 +682,7 @@ void Controllers::AddTo(Hasher& hasher) const {
   hasher.Add(calls_.size());
   for (const auto& [id, call] : calls_) {
     hasher.Add(id).Add(call.key.part).Add(call.key.id).Add(call.name).Add(call.reading);
-    hasher.Add(call.withdrawn);
+    hasher.Add(call.withdrawn).Add(call.failure);
     controllers::AddTo(hasher, call.write);
   }
   hasher.Add(followed_.size());

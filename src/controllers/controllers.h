@@ -133,7 +133,8 @@ class Controllers final : public env::Actor {
     bool again = false;   // It became due while calls were under way.
     int64_t planned = 0;  // The reason of these calls, see ReasonOf().
     Instant not_before;
-    int64_t refusals = 0;            // In a row.
+    bool failed = false;             // Of these calls one was not done.
+    uint32_t failures = 0;           // Rounds of calls that failed, in a row.
     std::optional<Trouble> trouble;  // The last refusal.
     EmptyKinds empty;                // Of a namespace.
     EmptyKinds occupied;
@@ -147,6 +148,7 @@ class Controllers final : public env::Actor {
     std::string name;  // As it was made up.
     client::Resource resource;
     bool reading = false;    // What became of the write is being read.
+    std::string failure;     // What the server said of a write that it may have done.
     bool withdrawn = false;  // Its reason has gone: that it was not done is as well.
   };
   // What a list-watch is of.
@@ -264,6 +266,8 @@ class Controllers final : public env::Actor {
   void NoteAbsent(const CallRow& call);
   void Buried(Instant now, const std::string& uid);
   void OnRefused(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
+  // The write was not done, for what the message says.
+  void Refuse(Instant now, const CallRow& call, const std::string& message, env::Outbox& out);
   // Reads what became of a write; its key goes on when that is known.
   void ReadBack(Instant now, CallRow call, env::Outbox& out);
   void Settle(Instant now, const Key& key);

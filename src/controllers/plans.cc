@@ -65,6 +65,7 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
   row.not_before = std::max(row.not_before,
                             now + (counts ? kCountsEvery : std::max(options_.spacing, plan.rest)));
   row.planned = ReasonOf(key);
+  row.failed = false;
   // The rest is planned anew from what these lead to.
   if (plan.writes.size() > kWritesMax) plan.writes.resize(kWritesMax);
   for (Write& write : plan.writes) Send(now, key, std::move(write), out);

@@ -60,13 +60,16 @@ void PlanStatus(const ReplicaSetFacts& facts, const Counts& counts, Instant now,
   const api::ReplicaSet& set = facts.set;
   std::vector<api::Condition> conditions = set.conditions;
   bool changed = false;
+  const bool failing =
+      std::ranges::find(conditions, "ReplicaFailure", &api::Condition::type) != conditions.end();
   if (facts.trouble.has_value()) {
-    changed = SetCondition(conditions,
-                           {.type = "ReplicaFailure",
-                            .status = "True",
-                            .reason = facts.trouble->reason,
-                            .message = facts.trouble->message},
-                           now);
+    // What was said first stands: others name other pods, and each write of it would be a change.
+    changed = !failing && SetCondition(conditions,
+                                       {.type = "ReplicaFailure",
+                                        .status = "True",
+                                        .reason = facts.trouble->reason,
+                                        .message = facts.trouble->message},
+                                       now);
   } else {
     changed = RemoveCondition(conditions, "ReplicaFailure");
   }

@@ -6,6 +6,7 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/storage_class.h"
 #include "api/well_known.h"
 #include "codec/json.h"
 #include "controllers/write.h"
@@ -27,11 +28,8 @@ std::string Printed(const Json* value) {
 }
 
 std::optional<std::string> ClassNameOf(const Json& object) {
-  if (std::string old(api::AnnotationOf(object, api::kStorageClassAnnotation)); !old.empty())
-    return old;
-  const Json* name = FindPath(object, "spec.storageClassName");
-  if (name == nullptr || !name->is_string()) return std::nullopt;
-  return std::string(api::TextOf(*name));
+  const std::optional<std::string_view> name = api::StorageClassNameOf(object);
+  return name ? std::optional(std::string(*name)) : std::nullopt;
 }
 
 std::optional<api::LabelQuery> SelectorOf(const Json& claim) {
@@ -106,9 +104,8 @@ std::vector<EphemeralClaim> ReadEphemeralClaims(const Json& pod) {
 
 StorageClassFacts ReadStorageClass(const Json& storage_class) {
   return {.provisioner = std::string(TextAt(storage_class, "provisioner")),
-          .waits = TextAt(storage_class, "volumeBindingMode") == "WaitForFirstConsumer",
-          .is_default = api::AnnotationOf(storage_class, api::kDefaultClass) == "true" ||
-                        api::AnnotationOf(storage_class, api::kDefaultClassBeta) == "true",
+          .waits = api::WaitsForFirstConsumer(storage_class),
+          .is_default = api::IsDefaultStorageClass(storage_class),
           .policy = std::string(TextAt(storage_class, "reclaimPolicy")),
           .mount_options = Printed(FindPath(storage_class, "mountOptions"))};
 }

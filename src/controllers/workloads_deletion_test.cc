@@ -355,6 +355,13 @@ TEST_F(WorkloadDeletion, ANamespaceThatWaitsSaysForWhat) {
             "has finalizers remaining: x.io/a in 1 resource instances, x.io/b in 1 resource "
             "instances");
   ExpectAtRest();
+  // Who takes his finalizer away is not waited for any more.
+  Patch(maps + "/m", R"({"metadata":{"finalizers":["x.io/b"]}})");
+  Pass(5);
+  EXPECT_EQ(told(4),
+            "NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace "
+            "has finalizers remaining: x.io/b in 1 resource instances");
+  ExpectAtRest();
   Patch(maps + "/m", R"({"metadata":{"finalizers":null}})");
   Pass(40);
   EXPECT_EQ(Text("/api/v1/namespaces/d", "/metadata/name"), "gone");

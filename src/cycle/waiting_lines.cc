@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "model/backoff.h"
 
@@ -361,7 +362,7 @@ void WaitingLines::Refresh(LineId id, model::Refusal refusal, Instant now, uint6
   line.refusal = std::move(refusal);
   line.report_position = position;
   line.refreshes = now - line.refresh_at > kRefreshIntervalMax ? 0 : line.refreshes + 1;
-  line.refresh_at = now + model::Doubled(kRefreshInterval, line.refreshes + 1, kRefreshIntervalMax);
+  line.refresh_at = now + Doubled(kRefreshInterval, line.refreshes + 1, kRefreshIntervalMax);
 }
 
 void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t narrow_from) {

@@ -14,10 +14,6 @@
 
 namespace berth::net {
 
-// Of requests that are not whole yet, in sum: 170 bodies of the largest size. Nobody has said yet
-// who he is. Over it who has sent nothing for the longest time is cut.
-inline constexpr int64_t kComingBytesMax = int64_t{512} << 20;
-
 struct ServerOptions {
   std::string host = "127.0.0.1";  // An address, or a name that resolves to one.
   uint16_t port = 0;               // 0: any free one.
@@ -38,7 +34,7 @@ struct ServerOptions {
   Duration silence_at_limit = Duration::Seconds(2);
   Duration write_timeout = Duration::Seconds(60);  // For the client to take 64 KiB.
   int64_t unsent_bytes_max = limits::kUnsentBytesMax;
-  int64_t coming_bytes_max = kComingBytesMax;
+  int64_t coming_bytes_max = limits::kComingBytesMax;
 
   // Told what goes wrong beside single connections; called on the server's thread.
   std::function<void(env::LogLevel, std::string)> log;

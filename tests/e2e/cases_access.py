@@ -74,6 +74,25 @@ def account_access(test):
     test.wait("it may no longer", lambda: not may(test, user, "list", "pods"))
 
 
+@case("whom RBAC lets get /metrics is told them, and nobody else")
+def metrics(test):
+    user = account(test)
+    name = f"metrics-{test.namespace}"
+    test.cleanups.append(lambda: test.kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}", "--ignore-not-found"))
+    token = token_of(test)
+    told = refusal(test, "GET", "/metrics", token=token)
+    test.equal(told, f'forbidden: User "{user}" cannot get path "/metrics"', "message")
+    test.kubectl("create", "clusterrole", name, "--verb=get", "--non-resource-url=/metrics")
+    test.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={test.namespace}:s")
+    test.wait("it may", lambda: test.http("GET", "/metrics", token=token).status == 200)
+    test.match(rb"(?m)^# TYPE [a-z_]+ (counter|gauge|histogram)$", test.http("GET", "/metrics", token=token, status=200).body)
+    told = refusal(test, "POST", "/metrics", {}, token=token)
+    test.equal(told, f'forbidden: User "{user}" cannot post path "/metrics"', "message")
+    test.kubectl("delete", "clusterrolebinding", name)
+    test.wait("it may no longer", lambda: test.http("GET", "/metrics", token=token).status == 403)
+    test.http("GET", "/metrics", token=None, status=401)
+
+
 @case("rules of names, of groups and of bindings to nothing decide alike on both servers")
 def rules(test):
     user = account(test)

@@ -349,6 +349,40 @@ def collected(test):
     test.true(not test.exists(f"/api/v1/namespaces/{namespace}"), "the namespace is still there")
 
 
+@case("a namespace that ends names the finalizers of users' objects while they hold it", on=("embedded",), needs=("controllers",))
+def ending_with_users_objects(test):
+    group = f"{test.namespace}.e2e.test"
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"plural": "helds", "singular": "held", "kind": "Held"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+    }
+    test.create(definitions, named(f"helds.{group}", "CustomResourceDefinition", "apiextensions.k8s.io/v1", spec=spec))
+    test.cleanups.append(lambda: test.http("DELETE", f"{definitions}/helds.{group}"))
+    name = test.unique("ends")
+    test.make_namespace(name)
+    base = f"/apis/{group}/v1/namespaces/{name}/helds"
+    test.wait("it is served", lambda: test.http("GET", base).status == 200)
+    for held, finalizers in (("a", ["x.test/1", "x.test/2"]), ("b", ["x.test/1"]), ("c", [])):
+        document = named(held, "Held", f"{group}/v1")
+        document["metadata"]["finalizers"] = finalizers
+        test.create(base, document)
+    test.kubectl("delete", "namespace", name, "--wait=false", namespace=False)
+    told = lambda kind: objects.condition(test.get(f"/api/v1/namespaces/{name}"), kind).get("message")
+    holding = "Some content in the namespace has finalizers remaining: "
+    both = f"{holding}x.test/1 in 2 resource instances, x.test/2 in 1 resource instances"
+    test.wait("it says who holds it", lambda: told("NamespaceFinalizersRemaining") == both)
+    test.equal(told("NamespaceContentRemaining"), f"Some resources are remaining: helds.{group} has 2 resource instances", "content")
+    test.merge(f"{base}/b", {"metadata": {"finalizers": None}})
+    test.merge(f"{base}/a", {"metadata": {"finalizers": ["x.test/2"]}})
+    test.wait("it says who still does", lambda: told("NamespaceFinalizersRemaining") == f"{holding}x.test/2 in 1 resource instances")
+    test.merge(f"{base}/a", {"metadata": {"finalizers": None}})
+    test.wait("it is gone", lambda: not test.exists(f"/api/v1/namespaces/{name}"))
+
+
 @case("Volcano's and Kueue's definitions install, and manifests of all their kinds apply", on=OURS, alone=True, seconds=30)
 def upstream_definitions(test):
     paths = definitions("*/*.yaml")

@@ -225,17 +225,21 @@ def fill_and_free(test, up, mounted):
     filler.unlink()
     retried = lambda: connection.request("POST", CONFIG_MAPS, objects.config_map("refused")).status == 201
     wait_until("writes go on", retried)
-    # What was refused is not in the file either: a second time full, then kill -9, then room.
-    filler = fill(mounted)
-    connection.request("POST", CONFIG_MAPS, objects.config_map("again", {"a": "x" * 900_000}))
+    # What was refused is not in the file either: a second time full, then killed or ended, and started without room.
+    for end in (up.kill, up.stop):
+        filler = fill(mounted)
+        connection.request("POST", CONFIG_MAPS, objects.config_map("again", {"a": "x" * 900_000}))
+        end()
+        connection = start(test, up, "--nodes=2", port=up.port)
+        test.true(any("no space left" in line for line in up.process.lines()), "the start says nothing of the disk")
+        check_acknowledged(test, connection, writers)
+        test.equal(connection.request("GET", "/readyz").status, 200, "health")
+        answer = connection.request("POST", CONFIG_MAPS, objects.config_map("without-room"))
+        test.equal((answer.status, answer.reason), (507, "InsufficientStorage"), f"answer: {answer.message}")
+        filler.unlink()
+        wait_until("writes go on", lambda: connection.request("POST", CONFIG_MAPS, objects.config_map("r")).status in (201, 409))
+        connection.request("DELETE", f"{CONFIG_MAPS}/r")
     up.kill()
-    refused = test.command(
-        [str(berth_program()), "up", f"--data-dir={up.data}", f"--listen=127.0.0.1:{up.port}", f"--kubeconfig={up.kubeconfig}"],
-        status=None,
-        timeout=30,
-    )
-    test.match("(?i)no space left|disk full|disk is full", refused.stderr, "a start without room")
-    filler.unlink()
     connection = start(test, up, "--nodes=2")
     test.true(check_acknowledged(test, connection, writers) > 20, "few writes were acknowledged")
     test.equal(connection.request("GET", f"{CONFIG_MAPS}/refused").status, 200, "what was written then")

@@ -391,6 +391,21 @@ def explain(test):
     test.match('field "nosuch" does not exist', test.refused("explain", "pod.spec.nosuch"))
 
 
+@case("health is told check by check, and without those that are excluded")
+def health(test):
+    for what in ("healthz", "livez", "readyz"):
+        text = test.http("GET", f"/{what}?verbose", status=200).body.decode()
+        test.match(rf"^\[\+\]ping ok\n(\[\+\]\S+ ok\n)+{what} check passed\n$", text)
+        test.equal(test.http("GET", f"/{what}/etcd?verbose", status=200).body, b"ok", "one check")
+        test.equal(test.http("GET", f"/{what}/nosuch", status=404).body, b"404 page not found\n", "no check")
+        test.equal(test.http("GET", f"/{what}?exclude=etcd", status=200).body, b"ok", "without one")
+        text = test.http("GET", f"/{what}?verbose&exclude=etcd&exclude=b&exclude=a", status=200).body.decode()
+        test.match(r"(?m)^\[\+\]etcd excluded: ok$", text)
+        warning = 'warn: some health checks cannot be excluded: no matches for "a","b"'
+        test.true(text.endswith(f"{warning}\n{what} check passed\n"), text)
+        test.http("GET", f"/{what}/ping", token=None, status=401)
+
+
 @case("get --raw gives health, version and lists", each_kubectl=True)
 def get_raw(test):
     for path in ("/healthz", "/livez", "/readyz"):

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -16,6 +15,8 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "cli/numbers.h"
+#include "cmd/parallel.h"
 #include "explore/explorer.h"
 #include "explore/random.h"
 #include "explore/stage.h"
@@ -25,6 +26,7 @@
 namespace {
 
 using berth::Result;
+using berth::cli::WholeNumber;
 using berth::explore::Counted;
 using berth::explore::ExploreOptions;
 using berth::explore::Report;
@@ -255,28 +257,21 @@ Told RunFile(const std::string& file, const Arguments& arguments, const ExploreO
 
 // Tells of each file in the order of the files, as soon as those before it are done.
 int RunFiles(const Arguments& arguments, const ExploreOptions& options) {
-  std::atomic<size_t> next = 0;
   berth::Mutex mutex;
   // Under `mutex`: clang has no way to say so of local variables.
   std::vector<std::optional<Told>> told(arguments.files.size());
   size_t printed = 0;
   int worst = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < arguments.files.size(); i = next++) {
-      Told one = RunFile(arguments.files[i], arguments, options);
-      const berth::MutexLock lock(mutex);
-      worst = std::max(worst, one.status);
-      told[i] = std::move(one);
-      for (; printed < told.size() && told[printed]; ++printed) {
-        std::fputs(std::exchange(told[printed]->text, {}).c_str(), stdout);
-      }
-      std::fflush(stdout);
+  berth::cmd::ForEachInParallel(arguments.files.size(), arguments.jobs, [&](uint64_t i) {
+    Told one = RunFile(arguments.files[i], arguments, options);
+    const berth::MutexLock lock(mutex);
+    worst = std::max(worst, one.status);
+    told[i] = std::move(one);
+    for (; printed < told.size() && told[printed]; ++printed) {
+      std::fputs(std::exchange(told[printed]->text, {}).c_str(), stdout);
     }
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 1; i < arguments.jobs; ++i) threads.emplace_back(work);
-  work();
-  threads.clear();
+    std::fflush(stdout);
+  });
   return worst;
 }
 
@@ -310,18 +305,21 @@ int main(int argc, char** argv) {
   app.add_option("--dot", arguments.dot, "write the path to this file, for graphviz");
   app.add_option("--states", arguments.states,
                  "end after so many distinct states, where the file does not say that more are "
-                 "whole");
+                 "whole")
+      ->transform(WholeNumber());
   app.add_option("--random", arguments.random,
-                 "play each scenario so many times with the real controllers and kubelets too");
-  app.add_option("--first", arguments.first, "the first of the seeds to play");
+                 "play each scenario so many times with the real controllers and kubelets too")
+      ->transform(WholeNumber());
+  app.add_option("--first", arguments.first, "the first of the seeds to play")
+      ->transform(WholeNumber());
   arguments.jobs = std::max(1U, std::thread::hardware_concurrency());
-  app.add_option("--jobs", arguments.jobs, "scenarios at once")->check(CLI::Range(1, 64));
+  app.add_option("--jobs", arguments.jobs, "scenarios at once")->transform(WholeNumber(1, 64));
   app.add_flag("--brute", arguments.brute, "leave out no order, to compare");
   app.add_flag("--table", arguments.table, "print a row per scenario, as docs/RACES.md has it");
   app.add_flag("--crash", arguments.crash,
                "walk with a crash, as the file says besides, and not without");
   app.add_option("--commit", arguments.commit, "printed with what replays a violation");
-  CLI11_PARSE(app, argc, argv);
+  if (const std::optional<int> status = berth::cli::ParseOrExit(app, argc, argv)) return *status;
   if (replay->count() > 0 && arguments.files.size() != 1) {
     fmt::print(stderr, "--replay takes one scenario\n");
     return 2;

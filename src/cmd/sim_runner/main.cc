@@ -4,15 +4,19 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "base/mutex.h"
+#include "cli/numbers.h"
+#include "cmd/parallel.h"
 #include "sim/run.h"
 
 namespace {
 
+using berth::cli::WholeNumber;
+using berth::cmd::ForEachInParallel;
 using berth::sim::FaultCounts;
 using berth::sim::RunOptions;
 using berth::sim::RunResult;
@@ -76,35 +80,30 @@ int RunOne(uint64_t seed) {
 }
 
 int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
-  std::atomic<uint64_t> next{first};
   berth::Mutex mutex;
   Totals totals;  // Under `mutex`: clang has no way to say so of a local variable.
-  const auto work = [&] {
-    for (uint64_t seed = next++; seed < first + count; seed = next++) {
-      RunResult result = RunSeed({.seed = seed});
-      if (unseed && seed % 16 == 0 && RunSeed({.seed = seed}).hash != result.hash) {
-        result.violations.emplace_back("the same seed gave other bytes");
-      }
-      const berth::MutexLock lock(mutex);
-      ++totals.seeds;
-      totals.counts += result.counts;
-      totals.commits += result.commits;
-      totals.bindings += result.bindings;
-      totals.evictions += result.evictions;
-      totals.charged += result.charged;
-      totals.commits_least = std::min(totals.commits_least, result.commits);
-      if (!result.violations.empty()) {
-        ++totals.failed;
-        PrintViolations(result);
-      }
-      if (totals.seeds % 20 == 0) {
-        std::fprintf(stderr, "%lu of %lu seeds\n", totals.seeds, count);
-      }
+  ForEachInParallel(count, workers, [&](uint64_t i) {
+    const uint64_t seed = first + i;
+    RunResult result = RunSeed({.seed = seed});
+    if (unseed && seed % 16 == 0 && RunSeed({.seed = seed}).hash != result.hash) {
+      result.violations.emplace_back("the same seed gave other bytes");
     }
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < workers; ++i) threads.emplace_back(work);
-  threads.clear();
+    const berth::MutexLock lock(mutex);
+    ++totals.seeds;
+    totals.counts += result.counts;
+    totals.commits += result.commits;
+    totals.bindings += result.bindings;
+    totals.evictions += result.evictions;
+    totals.charged += result.charged;
+    totals.commits_least = std::min(totals.commits_least, result.commits);
+    if (!result.violations.empty()) {
+      ++totals.failed;
+      PrintViolations(result);
+    }
+    if (totals.seeds % 20 == 0) {
+      std::fprintf(stderr, "%lu of %lu seeds\n", totals.seeds, count);
+    }
+  });
   PrintTotals(totals);
   return totals.failed == 0 && AllFired(totals) ? 0 : 1;
 }
@@ -113,7 +112,8 @@ int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
 // stands for.
 std::string FindBug(const berth::sim::NamedBug& bug, uint64_t first, uint64_t count, bool& found) {
   std::string text;
-  for (uint64_t seed = first; seed < first + count; ++seed) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t seed = first + i;
     const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs});
     if (Found(bug, result)) {
       found = true;
@@ -130,20 +130,14 @@ std::string FindBug(const berth::sim::NamedBug& bug, uint64_t first, uint64_t co
 
 int RunPlanted(uint64_t first, uint64_t count, unsigned workers) {
   const auto bugs = berth::sim::AllPlantedBugs();
-  std::atomic<size_t> next = 0;
   std::atomic<int> missed = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < bugs.size(); i = next++) {
-      bool found = false;
-      const std::string text = FindBug(bugs[i], first, count, found);
-      if (!found) ++missed;
-      std::fputs(text.c_str(), stdout);
-      std::fflush(stdout);
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < workers; ++i) threads.emplace_back(work);
-  threads.clear();
+  ForEachInParallel(bugs.size(), workers, [&](uint64_t i) {
+    bool found = false;
+    const std::string text = FindBug(bugs[i], first, count, found);
+    if (!found) ++missed;
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  });
   return missed == 0 ? 0 : 1;
 }
 
@@ -157,14 +151,15 @@ int main(int argc, char** argv) {
   bool planted = false;
   bool unseed = true;
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
-  app.add_option("--seeds", seeds, "how many seeds to run");
-  app.add_option("--first", first, "the first of them");
-  auto* one = app.add_option("--seed", seed, "run this one and print its trace");
+  app.add_option("--seeds", seeds, "how many seeds to run")->transform(WholeNumber());
+  app.add_option("--first", first, "the first of them")->transform(WholeNumber());
+  auto* one =
+      app.add_option("--seed", seed, "run this one and print its trace")->transform(WholeNumber());
   app.add_option("--jobs", workers, "threads, each with seeds of its own")
-      ->check(CLI::Range(1, 64));
+      ->transform(WholeNumber(1, 64));
   app.add_flag("--planted", planted, "run the planted bugs instead: each must be found");
   app.add_flag("--unseed,!--no-unseed", unseed, "run every 16th seed twice and compare the bytes");
-  CLI11_PARSE(app, argc, argv);
+  if (const std::optional<int> status = berth::cli::ParseOrExit(app, argc, argv)) return *status;
   if (planted) return RunPlanted(first, seeds, workers);
   if (one->count() > 0) return RunOne(seed);
   return RunMany(first, seeds, workers, unseed);

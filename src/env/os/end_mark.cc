@@ -80,17 +80,22 @@ Result<std::optional<EndMark::End>> EndMark::Read() const {
   return std::optional(std::move(end));
 }
 
-Status EndMark::Make(const End& end) {
+Result<bool> EndMark::Make(const End& end) {
   CHECK(end.boot.size() <= kBootBytesMax);
   const std::string draft = fmt::format("{}.{}.new", path_.string(), getpid());
+  const auto refused = [this](int number) -> Result<bool> {
+    if (number == ENOSPC || number == EDQUOT) return false;
+    return Failure("can't be made", number);
+  };
   const int file = open(draft.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-  if (file < 0) return Failure("can't be made", errno);
+  if (file < 0) return refused(errno);
+  errno = ENOSPC;  // Of a write that was cut short.
   const bool written = WriteAll(file, Print(end)) && fsync(file) == 0;
   if (!written || rename(draft.c_str(), path_.c_str()) != 0) {
     const int number = errno;
     close(file);
     unlink(draft.c_str());
-    return Failure("can't be made", number);
+    return refused(number);
   }
   if (file_ >= 0) close(file_);
   file_ = file;
@@ -102,7 +107,7 @@ Status EndMark::Make(const End& end) {
   const int number = errno;
   close(directory);
   if (synced != 0) return Failure("can't be made", number);
-  return {};
+  return true;
 }
 
 Status EndMark::Advance(uint64_t revision) {

@@ -39,10 +39,11 @@ class EndMark {
   // changed.
   [[nodiscard]] Result<std::optional<End>> Read() const;
 
-  // Makes the file, or another in its place, durable when this returns.
-  Status Make(const End& end);
+  // Makes the file, or another in its place, durable when this returns. False: the disk has no room
+  // for it, and nothing was changed.
+  Result<bool> Make(const End& end);
 
-  // REQUIRES: Make() succeeded. Costs one small write into the page cache.
+  // REQUIRES: Make() made it. Costs one small write into the page cache.
   Status Advance(uint64_t revision);
 
  private:

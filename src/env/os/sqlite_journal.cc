@@ -114,7 +114,7 @@ struct SqliteJournal::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Status Open(Durability durability);
+  Status Open();
   Status Find();
   Status CheckFiles();
   Status CheckHead(const Head& head) const;
@@ -123,8 +123,8 @@ struct SqliteJournal::Impl {
   Status Prepare();
   Status Recover(Recovered& recovered);
   Status Judge(const JournalOptions& options, Recovered& recovered) const;
-  Status Begin(Durability durability, uint64_t last_revision);
-  Status EnterLog();
+  Result<Appended> Begin();
+  Result<Appended> EnterLog();
   Status Sync();
   int Write(std::span<const AppendJournal> group);
   Result<Appended> Append(std::span<const AppendJournal> group);
@@ -145,6 +145,9 @@ struct SqliteJournal::Impl {
   bool locked = false;     // Nobody else opens the file before it is closed.
   sqlite3* db = nullptr;
   bool writable = false;  // Recovered without a finding: may be checkpointed at the end.
+  bool begun = false;     // Its end is marked, and there is a log: it may be appended to.
+  Durability durability = Durability::kDisk;
+  uint64_t last_given = 0;  // The last revision that was given out, recovered or not.
   Statement begin;
   Statement commit;
   Statement insert;
@@ -269,7 +272,7 @@ Status SqliteJournal::Impl::CheckHead(const Head& head) const {
               fmt::format("journal {} {}", path.string(), owned.error().message));
 }
 
-Status SqliteJournal::Impl::Open(Durability durability) {
+Status SqliteJournal::Impl::Open() {
   if (Status found = Find(); !found) return found;
   if (Status checked = CheckFiles(); !checked) return checked;
   int code = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
@@ -479,36 +482,46 @@ Status SqliteJournal::Impl::Judge(const JournalOptions& options, Recovered& reco
 
 // From here on the journal is open: its end is marked, and there is a log beside the file. Neither
 // is ever there without the other, nor does a mark ever promise what could be lost: whenever this
-// is cut short, the next start finds no less than this one found.
-Status SqliteJournal::Impl::Begin(Durability durability, uint64_t last_revision) {
+// is cut short, the next start finds no less than this one found. Without room it is as before, and
+// begins when something is appended.
+Result<Appended> SqliteJournal::Impl::Begin() {
   // Lost revisions were told by a mark, which is there: the number first, then the new mark, which
   // would promise it in the name of this run of the machine.
-  const bool lost = totals.last_revision != last_revision;
+  const bool lost = totals.last_revision != last_given;
   if (lost) {
-    totals.last_revision = last_revision;
-    if (Status entered = EnterLog(); !entered) return entered;
-    if (const int code = Write({}); code != SQLITE_OK) return Failure(code);
+    const Result<Appended> entered = EnterLog();
+    if (!entered || *entered == Appended::kNoRoom) return entered;
+    const uint64_t recovered = std::exchange(totals.last_revision, last_given);
+    if (const int code = Write({}); code != SQLITE_OK) {
+      if (!IsFull(code)) return Failure(code);
+      totals.last_revision = recovered;
+      if (Status back = TakeBack(); !back) return std::unexpected(back.error());
+      return Appended::kNoRoom;
+    }
   }
   if (durability == Durability::kDisk) {
-    if (Status synced = Sync(); !synced) return synced;
+    if (Status synced = Sync(); !synced) return std::unexpected(synced.error());
   }
-  if (Status made = mark.Make({.revision = last_revision,
-                               .durable = durability == Durability::kDisk,
-                               .boot = BootId()});
-      !made) {
-    return made;
-  }
-  return lost ? Status() : EnterLog();
+  const Result<bool> made = mark.Make(
+      {.revision = last_given, .durable = durability == Durability::kDisk, .boot = BootId()});
+  if (!made) return std::unexpected(made.error());
+  if (!*made) return Appended::kNoRoom;
+  const Result<Appended> entered = EnterLog();
+  begun = entered && *entered == Appended::kDurable;
+  return entered;
 }
 
-Status SqliteJournal::Impl::EnterLog() {
-  writable = true;
+Result<Appended> SqliteJournal::Impl::EnterLog() {
   Statement enter;
   int code = enter.Prepare(db, "PRAGMA journal_mode=WAL");
   if (code == SQLITE_OK) code = enter.Step();
-  if (code != SQLITE_ROW) return Failure(code);
+  if (code != SQLITE_ROW) {
+    if (IsFull(code)) return Appended::kNoRoom;
+    return Failure(code);
+  }
   CHECK(enter.Data(0) == "wal");
-  return {};
+  writable = true;
+  return Appended::kDurable;
 }
 
 // What an earlier process wrote without waiting for the disk, is on it when this returns. By the
@@ -606,6 +619,10 @@ Status SqliteJournal::Impl::TakeBack() {
 }
 
 Result<Appended> SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
+  if (!begun) {
+    const Result<Appended> outcome = Begin();
+    if (!outcome || *outcome == Appended::kNoRoom) return outcome;
+  }
   const Totals totals_before = totals;
   const int64_t next_id_before = next_id;
   if (const int code = Write(group); code != SQLITE_OK) {
@@ -636,12 +653,21 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem
   std::error_code error;
   const bool link = std::filesystem::is_symlink(path, error);
   auto impl = std::make_unique<Impl>(link ? std::filesystem::weakly_canonical(path, error) : path);
-  Status status = impl->Open(options.durability);
+  impl->durability = options.durability;
+  Status status = impl->Open();
   if (status) status = impl->Prepare();
   if (status) status = impl->Recover(recovered);
   if (status) status = impl->Judge(options, recovered);
-  if (status) status = impl->Begin(options.durability, recovered.last_revision);
   if (!status) return std::unexpected(status.error());
+  impl->last_given = recovered.last_revision;
+  const Result<Appended> begun = impl->Begin();
+  if (!begun) return std::unexpected(begun.error());
+  if (*begun == Appended::kNoRoom) {
+    if (!recovered.warning.empty()) recovered.warning += "; ";
+    recovered.warning +=
+        fmt::format("journal {}: no space left on the disk: writes are refused until there is room",
+                    path.string());
+  }
   return std::unique_ptr<SqliteJournal>(new SqliteJournal(std::move(impl)));
 }
 

@@ -34,7 +34,8 @@ struct JournalOptions {
 // What a journal held when it was opened: the live records in the order of their revisions. Its
 // last revision may be of a record that was lost.
 struct Recovered : JournalContent {
-  std::string warning;  // Tells of acknowledged writes that are not there; mostly empty.
+  // Tells of acknowledged writes that are not there, and of a disk that is full; mostly empty.
+  std::string warning;
 };
 
 // The durable log of the API server: one SQLite file in WAL mode, held by one process.
@@ -50,7 +51,8 @@ class SqliteJournal {
  public:
   // Opens or makes `path`; the folder must exist. On success `recovered` holds what was in it.
   // REQUIRES: this process does not have it open; POSIX locks are a process's, and looking at the
-  // file a second time would let go of the first one's.
+  // file a second time would let go of the first one's. On a disk without room a journal that there
+  // is opens, and refuses what is appended until there is some; none is made.
   // Errors: kDamaged, kUnavailable (in use, no permission, no folder), kRefused (another format, or
   // not a berth file).
   static Result<std::unique_ptr<SqliteJournal>> Open(const std::filesystem::path& path,

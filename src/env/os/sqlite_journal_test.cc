@@ -5,6 +5,7 @@
 #include "env/os/sqlite_journal.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -671,6 +672,62 @@ TEST_F(JournalTest, AFullDiskTakesNothingAwayAndIsWrittenToAgain) {
   ASSERT_TRUE(Open().has_value());
   EXPECT_EQ(recovered_.records.size(), model.size());
   EXPECT_EQ(recovered_.warning, "");
+}
+
+// Whatever write of the start is the first without room, and however the journal was left: closed,
+// killed, and with a loss that is accepted.
+TEST_F(JournalTest, AFullDiskAtTheStartRefusesWritesAndNoReads) {
+  const auto start_full = [&](const char* left, size_t records, LostWrites lost) {
+    const auto before = Folder();
+    uint64_t refusals = 0;
+    for (int64_t room = 0; room < 12; ++room) {
+      SCOPED_TRACE(fmt::format("{}, room for {} writes", left, room));
+      Restore(before);
+      WatchedVfs disk([](std::string_view, const std::string&) {});
+      disk.LimitWrites(room);
+      {
+        auto journal = Open(Durability::kDisk, lost);
+        ASSERT_TRUE(journal.has_value()) << journal.error().message;
+        EXPECT_EQ(recovered_.records.size(), records);
+        const uint64_t last = recovered_.last_revision;
+        const bool full = recovered_.warning.contains("no space left on the disk");
+        AppendJournal append{.sequence = 1, .records = {}};
+        append.records.push_back(
+            {.key = "pods/d/new", .revision = last + 1, .value = Bytes(std::string(9'000, 'n'))});
+        const auto try_append = [&] { return (*journal)->Append(std::span(&append, 1)); };
+        Result<Appended> outcome = try_append();
+        ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+        if (full) {
+          EXPECT_EQ(*outcome, Appended::kNoRoom);
+          ++refusals;
+        }
+        disk.LiftLimit();
+        if (*outcome == Appended::kNoRoom) outcome = try_append();
+        ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+        EXPECT_EQ(*outcome, Appended::kDurable);
+      }
+      ASSERT_TRUE(Open().has_value());
+      EXPECT_EQ(recovered_.records.size(), records + 1);
+      EXPECT_EQ(recovered_.warning, "");
+    }
+    EXPECT_GT(refusals, 0U) << left;
+    Restore(before);
+    // Nothing of a start that could not write is left behind.
+    {
+      WatchedVfs disk([](std::string_view, const std::string&) {});
+      disk.LimitWrites(0);
+      ASSERT_TRUE(Open(Durability::kDisk, lost).has_value());
+    }
+    ASSERT_TRUE(Open(Durability::kDisk, lost).has_value());
+    EXPECT_EQ(recovered_.records.size(), records) << left;
+  };
+  FillAndKill(5);
+  const auto killed = Folder();
+  ASSERT_TRUE(Open().has_value());
+  start_full("closed", 5, LostWrites::kRefuse);
+  Restore(killed);
+  fs::resize_file(path_.string() + "-wal", 0);
+  start_full("lost", 0, LostWrites::kAccept);
 }
 
 TEST_F(JournalTest, RefusesAnEndThatWasChanged) {
