@@ -9,6 +9,7 @@
 #include "api/base64.h"
 #include "api/custom_definition.h"
 #include "api/object.h"
+#include "api/pod_parts.h"
 #include "api/validate_access.h"
 #include "api/validate_budget.h"
 #include "api/validate_common.h"
@@ -22,6 +23,7 @@
 #include "api/validate_storage.h"
 #include "api/validate_webhooks.h"
 #include "api/validate_workloads.h"
+#include "base/check.h"
 
 namespace berth::api {
 namespace {
@@ -607,6 +609,16 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
                            Subresource subresource) {
   if (KindOf(kind).custom) return ValidateUpdate(KindOf(kind), old, object, subresource);
   if (subresource == Subresource::kStatus) return ValidateStatus(kind, old, object);
+  if (subresource == Subresource::kResize || subresource == Subresource::kEphemeralContainers) {
+    CHECK(kind == KindId::kPod);
+    FieldErrors errors;
+    if (subresource == Subresource::kResize) {
+      rules::CheckResize(errors, old, object);
+    } else {
+      rules::CheckEphemeralUpdate(errors, old, object);
+    }
+    return errors;
+  }
   if (const BothCheck check = BothCheckOf(kind)) return Checked(check, &old, object);
   FieldErrors errors;
   switch (kind) {

@@ -439,6 +439,29 @@ void CheckInitContainer(FieldErrors& errors, const Path& path, const Json& body)
   }
 }
 
+// What a container that is for looking into a pod, not of its work, may not have.
+void CheckNoDebuggersUse(FieldErrors& errors, const Path& path, const Json& body) {
+  constexpr std::string_view kWhy = "cannot be set for an Ephemeral Container";
+  for (const std::string_view member :
+       {"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+        "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
+    const Json* value = FindMember(body, member);
+    if (value == nullptr) continue;
+    // Every container has resources, if none.
+    if (member == "resources" && ObjectAt(body, member).empty()) continue;
+    AddForbidden(errors, path.At(member), std::string(kWhy));
+  }
+  const JsonArray& mounts = ArrayAt(body, "volumeMounts");
+  for (size_t i = 0; i < mounts.size(); ++i) {
+    const Path at = path.At("volumeMounts", i);
+    for (const std::string_view member : {"subPath", "subPathExpr"}) {
+      if (!TextAt(mounts[i], member).empty()) {
+        AddForbidden(errors, at.At(member), std::string(kWhy));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void CheckContainers(FieldErrors& errors, const Path& spec_path, const PodNames& pod) {
@@ -467,6 +490,28 @@ void CheckContainers(FieldErrors& errors, const Path& spec_path, const PodNames&
   if (pod.is_template) return;
   CheckImageSpace(errors, spec_path, "containers", containers);
   CheckImageSpace(errors, spec_path, "initContainers", starters);
+}
+
+void CheckEphemeralContainers(FieldErrors& errors, const Path& spec_path, const Json& spec) {
+  const JsonArray& debuggers = ArrayAt(spec, "ephemeralContainers");
+  if (debuggers.empty()) return;
+  const std::set<std::string_view> volumes = NamesOf(ArrayAt(spec, "volumes"));
+  std::set<std::string_view> others = NamesOf(ArrayAt(spec, "containers"));
+  others.merge(NamesOf(ArrayAt(spec, "initContainers")));
+  std::set<std::string_view> names = others;
+  for (size_t i = 0; i < debuggers.size(); ++i) {
+    const Path path = spec_path.At("ephemeralContainers", i);
+    const Json& body = debuggers[i];
+    CheckContainer(errors, path, body, volumes);
+    const std::string_view name = TextAt(body, "name");
+    if (!names.insert(name).second) errors.push_back(DuplicateField(path.At("name").text(), name));
+    const std::string_view target = TextAt(body, "targetContainerName");
+    if (!target.empty() && !others.contains(target)) {
+      errors.push_back(NotFoundField(path.At("targetContainerName").text(), target));
+    }
+    CheckNoDebuggersUse(errors, path, body);
+  }
+  CheckImageSpace(errors, spec_path, "ephemeralContainers", debuggers);
 }
 
 void CheckPodResources(FieldErrors& errors, const Path& spec_path, const Json& spec) {

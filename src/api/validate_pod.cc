@@ -363,6 +363,7 @@ void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool 
   }
   CheckVolumes(errors, path, spec);
   CheckContainers(errors, path, {spec, is_template});
+  if (!is_template) CheckEphemeralContainers(errors, path, spec);
   CheckPodResources(errors, path, spec);
   CheckHostNetwork(errors, path, spec, is_template);
   CheckRequiredEnum(errors, path.At("restartPolicy"), TextAt(spec, "restartPolicy"),

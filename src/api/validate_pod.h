@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "api/validate_common.h"
 
 // Private to api/: the rules of pods and pod templates.
@@ -16,12 +18,16 @@ void CheckPod(FieldErrors& errors, const Json& pod);
 void CheckPodUpdate(FieldErrors& errors, const Json& old, const Json& pod);
 void CheckPodStatusUpdate(FieldErrors& errors, const Json& old, const Json& pod);
 
+// The members of two specs or containers that differ, for the user to see.
+[[nodiscard]] std::string MemberDifferences(const Json& old, const Json& munged);
+
 // A pod's containers, one by one (validate_container.cc).
 struct PodNames {
   const Json& spec;
   bool is_template = false;
 };
 void CheckContainers(FieldErrors& errors, const Path& spec_path, const PodNames& pod);
+void CheckEphemeralContainers(FieldErrors& errors, const Path& spec_path, const Json& spec);
 void CheckPodResources(FieldErrors& errors, const Path& spec_path, const Json& spec);
 
 }  // namespace berth::api::rules
