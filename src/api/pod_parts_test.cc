@@ -142,10 +142,10 @@ TEST(PodParts, OfContainersForDebugging) {
        "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"d\" may not be "
        "changed\n- \"image\": \"i\"\n+ \"image\": \"j\"\n"},
       {R"([{"name":"d","image":"i"},{"name":"c","image":" i","targetContainerName":"d"}])",
-       "spec.ephemeralContainers[1].name: Duplicate value: \"c\"\n"
-       "spec.ephemeralContainers[1].targetContainerName: Not found: \"d\"\n"
        "spec.ephemeralContainers[1].image: Invalid value: \" i\": must not have leading or "
-       "trailing whitespace"},
+       "trailing whitespace\n"
+       "spec.ephemeralContainers[1].name: Duplicate value: \"c\"\n"
+       "spec.ephemeralContainers[1].targetContainerName: Not found: \"d\""},
       {R"([{"name":"d","image":"i"},{"name":"e","image":"i","restartPolicy":"Always",
             "lifecycle":{"preStop":{"exec":{"command":["x"]}}},"resources":{"limits":{"cpu":"1"}}}])",
        "spec.ephemeralContainers[1].resources: Forbidden: cannot be set for an Ephemeral "

@@ -320,6 +320,12 @@ IpFamily FamilyOf(std::string_view ip) {
   return IN6_IS_ADDR_V4MAPPED(&address) ? IpFamily::kMapped : IpFamily::kV6;
 }
 
+void CheckIp(FieldErrors& errors, const Path& path, std::string_view ip) {
+  if (FamilyOf(ip) != IpFamily::kNone) return;
+  AddInvalid(errors, path, ip,
+             Messages{"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"});
+}
+
 void CheckCidr(FieldErrors& errors, const Path& path, std::string_view range) {
   const size_t slash = range.find('/');
   int bits = -1;

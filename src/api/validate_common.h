@@ -99,6 +99,8 @@ void CheckPortOrName(FieldErrors& errors, const Path& path, const Json* port);
 enum class IpFamily : uint8_t { kNone, kV4, kV6, kMapped };
 [[nodiscard]] IpFamily FamilyOf(std::string_view ip);
 
+void CheckIp(FieldErrors& errors, const Path& path, std::string_view ip);
+
 // A range of addresses: 10.0.0.0/8.
 void CheckCidr(FieldErrors& errors, const Path& path, std::string_view range);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
-#include <cctype>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +12,9 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/text.h"
+#include "api/validate_pod.h"
+#include "api/validate_volumes.h"
 #include "api/well_known.h"
 
 namespace berth::api::rules {
@@ -91,27 +93,6 @@ constexpr std::array<std::string_view, 22> kSources = {"awsElasticBlockStore",
                                                        "storageos",
                                                        "vsphereVolume"};
 
-void CheckHostPath(FieldErrors& errors, const Path& path, const Json& source) {
-  const std::string_view where = TextAt(source, "path");
-  if (where.empty()) {
-    AddRequired(errors, path.At("path"));
-    return;
-  }
-  for (std::string_view rest = where; !rest.empty();) {
-    const size_t end = rest.find('/');
-    if (rest.substr(0, end) == "..") {
-      AddInvalid(errors, path.At("path"), where, Messages{"must not contain '..'"});
-      break;
-    }
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-  }
-  constexpr std::array<std::string_view, 8> kTypes = {
-      "",     "BlockDevice",  "CharDevice", "Directory", "DirectoryOrCreate",
-      "File", "FileOrCreate", "Socket"};
-  const std::string_view type = TextAt(source, "type");
-  CheckEnum(errors, path.At("type"), type, kTypes);
-}
-
 void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
   const JsonObject& capacity = ObjectAt(volume, "spec.capacity");
   const Path path = spec.At("capacity");
@@ -129,19 +110,6 @@ void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
                  "must be a valid resource quantity");
     }
     CheckPositive(errors, path.Key(name), amount);
-  }
-}
-
-void CheckVolumeSource(FieldErrors& errors, const Path& path, const Json& spec) {
-  const auto count = std::ranges::count_if(
-      kSources, [&](std::string_view name) { return FindMember(spec, name) != nullptr; });
-  const Json* host = FindMember(spec, "hostPath");
-  if (host != nullptr) CheckHostPath(errors, path.At("hostPath"), *host);
-  if (count == 0) AddRequired(errors, path, "must specify a volume type");
-  if (host != nullptr && TextAt(*host, "path") == "/" &&
-      TextAt(spec, "persistentVolumeReclaimPolicy") == "Recycle") {
-    AddForbidden(errors, path.At("persistentVolumeReclaimPolicy"),
-                 "may not be 'recycle' for a hostPath mount of '/'");
   }
 }
 
@@ -209,23 +177,6 @@ void CheckClaimUpdate(FieldErrors& errors, const Json& old, const Json& claim) {
 }
 
 // ---- Drivers -----------------------------------------------------------------------------------
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
-void CheckDriverName(FieldErrors& errors, const Path& path, std::string_view name) {
-  constexpr int64_t kNameMax = 63;
-  if (name.empty()) {
-    AddRequired(errors, path);
-    return;
-  }
-  if (std::ssize(name) > kNameMax) errors.push_back(TooLongField(path.text(), kNameMax));
-  AddInvalid(errors, path, name, CheckDns1123Subdomain(Lower(name)));
-}
 
 void CheckNodeDriver(FieldErrors& errors, const Path& path, const Json& driver) {
   constexpr size_t kIdMax = 192;
@@ -299,7 +250,19 @@ void CheckVolume(FieldErrors& errors, const Json* old, const Json& object) {
   if (!policy.empty()) {
     CheckEnum(errors, path.At("persistentVolumeReclaimPolicy"), policy, kPolicies);
   }
-  CheckVolumeSource(errors, path, spec);
+  if (const Json* affinity = FindMember(spec, "nodeAffinity")) {
+    const Path at = path.At("nodeAffinity");
+    if (const Json* required = FindMember(*affinity, "required")) {
+      CheckNodeSelector(errors, at.At("required"), *required);
+    } else {
+      AddRequired(errors, at.At("required"), "must specify required node constraints");
+    }
+  }
+  CheckPersistentSource(errors, path, object);
+  if (policy == "Recycle" && TextAt(spec, "hostPath.path") == "/") {
+    AddForbidden(errors, path.At("persistentVolumeReclaimPolicy"),
+                 "may not be 'recycle' for a hostPath mount of '/'");
+  }
   CheckClassName(errors, path, spec, "storageClassName");
   CheckVolumeMode(errors, path, spec);
   if (old == nullptr) return;
