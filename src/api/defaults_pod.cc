@@ -151,6 +151,18 @@ constexpr std::array<TextDefault, 10> kVolumeDefaults = {{
     {"hostPath", "type", ""},
 }};
 
+}  // namespace
+
+void DefaultSources(JsonObject& owner) {
+  for (const TextDefault& entry : kVolumeDefaults) {
+    if (JsonObject* body = ObjectIn(owner, entry.source); body != nullptr) {
+      SetDefault(*body, entry.field, Json(entry.value));
+    }
+  }
+}
+
+namespace {
+
 void DefaultVolume(JsonObject& volume) {
   const bool has_source = std::ranges::any_of(volume, [](const auto& member) {
     return std::string_view(member.key()) != "name" && !member.value().is_null();
@@ -165,11 +177,7 @@ void DefaultVolume(JsonObject& volume) {
   if (JsonObject* projected = ObjectIn(volume, "projected"); projected != nullptr) {
     DefaultProjected(*projected);
   }
-  for (const TextDefault& entry : kVolumeDefaults) {
-    if (JsonObject* body = ObjectIn(volume, entry.source); body != nullptr) {
-      SetDefault(*body, entry.field, Json(entry.value));
-    }
-  }
+  DefaultSources(volume);
   if (JsonObject* image = ObjectIn(volume, "image"); image != nullptr) {
     const Json* name = FindMember(std::as_const(*image), "reference");
     const bool latest = name != nullptr && name->is_string() && IsLatestImage(name->get_string());

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/base64.h"
 #include "api/object.h"
 #include "api/quantity.h"
 #include "api/well_known.h"
@@ -77,6 +78,7 @@ class Warner {
   void OfClassAnnotation(const Json& object);
   void OfStoredClaim(const Json& claim);
   void OfVolume(const Json& volume);
+  void OfSecret(const Json& secret);
   void OfService(const Json& service);
   void OfIngress(const Json& ingress);
   void OfStorageClass(const Json& storage_class);
@@ -447,6 +449,15 @@ void Warner::OfVolume(const Json& volume) {
   }
 }
 
+// A certificate that can't be used. What is in it is not looked at.
+void Warner::OfSecret(const Json& secret) {
+  if (TextAt(secret, "type") != "kubernetes.io/tls") return;
+  const Json* certificate = FindMember(ObjectAt(secret, "data"), "tls.crt");
+  const std::string text =
+      certificate == nullptr ? "" : DecodeBase64(TextOf(*certificate)).value_or("");
+  if (!text.contains("-----BEGIN ")) Add("tls: failed to find any PEM data in certificate input");
+}
+
 void Warner::OfService(const Json& service) {
   if (FindMember(ObjectAt(service, "metadata.annotations"),
                  "service.kubernetes.io/topology-aware-hints") != nullptr) {
@@ -461,8 +472,14 @@ void Warner::OfService(const Json& service) {
     if (TextAt(service, "spec.sessionAffinity") == "ClientIP")
       Add("spec.SessionAffinity is ignored for headless services");
   }
-  if (TextAt(service, "spec.type") == "ExternalName" && addresses)
-    Add("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+  const bool named = TextAt(service, "spec.type") == "ExternalName";
+  if (addresses && !named && TextAt(service, "spec.clusterIP") != "None")
+    Add("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
+  if (named && addresses) Add("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+  if (!named && !TextAt(service, "spec.externalName").empty())
+    Add("spec.externalName is ignored when spec.type is not \"ExternalName\"");
+  if (TextAt(service, "spec.trafficDistribution") == "PreferClose")
+    Add("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
 }
 
 void Warner::OfIngress(const Json& ingress) {
@@ -564,6 +581,9 @@ std::vector<std::string> SpecWarnings(const Kind& kind, const Json* old, const J
       break;
     case KindId::kPersistentVolume:
       warner.OfVolume(object);
+      break;
+    case KindId::kSecret:
+      warner.OfSecret(object);
       break;
     case KindId::kService:
       warner.OfService(object);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -179,7 +180,7 @@ void CheckClaimUpdate(FieldErrors& errors, const Json& old, const Json& claim) {
 // ---- Drivers -----------------------------------------------------------------------------------
 
 void CheckNodeDriver(FieldErrors& errors, const Path& path, const Json& driver) {
-  constexpr size_t kIdMax = 192;
+  constexpr size_t kIdMax = 256;
   CheckDriverName(errors, path.At("name"), TextAt(driver, "name"));
   const std::string_view id = TextAt(driver, "nodeID");
   if (id.empty()) AddRequired(errors, path.At("nodeID"));
@@ -217,6 +218,8 @@ void CheckDriverSpec(FieldErrors& errors, const Path& path, const Json& spec) {
     CheckEnum(errors, path.At("fsGroupPolicy"), TextAt(spec, "fsGroupPolicy"), kPolicies);
   }
   constexpr int64_t kSecondsMin = 600;
+  constexpr int64_t kSecondsMax = int64_t{1} << 32;
+  constexpr int64_t kPeriodMin = 10;
   const JsonArray& requests = ArrayAt(spec, "tokenRequests");
   std::set<std::string_view> audiences;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -227,13 +230,75 @@ void CheckDriverSpec(FieldErrors& errors, const Path& path, const Json& spec) {
       continue;
     }
     const Json* seconds = FindMember(requests[i], "expirationSeconds");
-    if (seconds == nullptr || IntegerAt(requests[i], "expirationSeconds") >= kSecondsMin) continue;
-    AddInvalid(errors, at.At("expirationSeconds"), *seconds,
-               "may not specify a duration less than 10 minutes");
+    if (seconds == nullptr) continue;
+    const int64_t value = IntegerAt(requests[i], "expirationSeconds");
+    if (value < kSecondsMin) {
+      AddInvalid(errors, at.At("expirationSeconds"), *seconds,
+                 "may not specify a duration less than 10 minutes");
+    } else if (value > kSecondsMax) {
+      AddInvalid(errors, at.At("expirationSeconds"), *seconds,
+                 "may not specify a duration larger than 2^32 seconds");
+    }
   }
   constexpr std::array<std::string_view, 2> kModes = {"Persistent", "Ephemeral"};
   for (const Json& mode : ArrayAt(spec, "volumeLifecycleModes")) {
     CheckEnum(errors, path.At("volumeLifecycleModes"), TextOf(mode), kModes);
+  }
+  const Json* period = FindMember(spec, "nodeAllocatableUpdatePeriodSeconds");
+  if (period != nullptr && IntegerAt(spec, "nodeAllocatableUpdatePeriodSeconds") < kPeriodMin) {
+    AddInvalid(errors, path.At("nodeAllocatableUpdatePeriodSeconds"), *period,
+               "must be greater than or equal to 10 seconds");
+  }
+  const Json* in_secrets = FindMember(spec, "serviceAccountTokenInSecrets");
+  if (in_secrets != nullptr && requests.empty()) {
+    AddInvalid(errors, path.At("serviceAccountTokenInSecrets"), *in_secrets,
+               "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
+  }
+}
+
+// A volume's class of attributes, which only drivers know.
+void CheckAttributesClass(FieldErrors& errors, const Path& path, const Json& spec) {
+  const Json* name = FindMember(spec, "volumeAttributesClassName");
+  if (name == nullptr) return;
+  const Path at = path.At("volumeAttributesClassName");
+  if (TextOf(*name).empty()) {
+    AddRequired(errors, at, "an empty string is disallowed");
+  } else {
+    AddInvalid(errors, at, TextOf(*name), CheckDns1123Subdomain(TextOf(*name)));
+  }
+  if (FindMember(spec, "csi") == nullptr) {
+    AddRequired(errors, path.At("csi"), "has to be specified when using volumeAttributesClassName");
+  }
+}
+
+// Where a class has its volumes made: terms, of which none may say the same as another.
+void CheckTopologies(FieldErrors& errors, const Json& storage_class) {
+  const JsonArray& terms = ArrayAt(storage_class, "allowedTopologies");
+  using Term = std::map<std::string_view, std::set<std::string_view>>;
+  const Path path("allowedTopologies");
+  // An empty one is a duplicate upstream, of what is not there.
+  std::set<Term> seen = {Term()};
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const Path item = path.Item(i);
+    const JsonArray& expressions = ArrayAt(terms[i], "matchLabelExpressions");
+    Term term;
+    for (size_t k = 0; k < expressions.size(); ++k) {
+      const Path at = item.At("matchLabelExpressions", k);
+      const std::string_view key = TextAt(expressions[k], "key");
+      const JsonArray& values = ArrayAt(expressions[k], "values");
+      std::set<std::string_view> given;
+      if (values.empty()) AddRequired(errors, at.At("values"));
+      for (size_t v = 0; v < values.size(); ++v) {
+        if (given.insert(TextOf(values[v])).second) continue;
+        errors.push_back(DuplicateField(at.At("values", v).text(), TextOf(values[v])));
+      }
+      CheckLabelName(errors, at.At("key"), key);
+      if (term.contains(key)) errors.push_back(DuplicateField(at.At("key").text(), key));
+      term[key] = std::move(given);
+    }
+    if (!seen.insert(std::move(term)).second) {
+      errors.push_back(DuplicateField(item.At("matchLabelExpressions").text(), ""));
+    }
   }
 }
 
@@ -259,12 +324,15 @@ void CheckVolume(FieldErrors& errors, const Json* old, const Json& object) {
     }
   }
   CheckPersistentSource(errors, path, object);
-  if (policy == "Recycle" && TextAt(spec, "hostPath.path") == "/") {
+  const std::string_view where = TextAt(spec, "hostPath.path");
+  const bool is_root = !where.empty() && where.find_first_not_of('/') == std::string_view::npos;
+  if (policy == "Recycle" && is_root) {
     AddForbidden(errors, path.At("persistentVolumeReclaimPolicy"),
                  "may not be 'recycle' for a hostPath mount of '/'");
   }
   CheckClassName(errors, path, spec, "storageClassName");
   CheckVolumeMode(errors, path, spec);
+  CheckAttributesClass(errors, path, spec);
   if (old == nullptr) return;
   const Json& before = OrEmptyObject(FindMember(*old, "spec"));
   const bool same = std::ranges::all_of(kSources, [&](std::string_view name) {
@@ -288,6 +356,7 @@ void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object)
   constexpr std::array<std::string_view, 2> kPolicies = {"Delete", "Retain"};
   constexpr std::array<std::string_view, 2> kBindings = {"Immediate", "WaitForFirstConsumer"};
   constexpr size_t kParametersMax = 512;
+  constexpr size_t kParameterBytesMax = size_t{256} * 1024;
   CheckMeta(errors, object, false, CheckDns1123Subdomain);
   const std::string_view provisioner = TextAt(object, "provisioner");
   if (provisioner.empty()) {
@@ -302,9 +371,15 @@ void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object)
   } else if (parameters.contains("")) {
     AddInvalid(errors, Path("parameters"), Json(""), "field can not be empty.");
   }
+  size_t bytes = 0;
+  for (const auto& [key, value] : parameters) bytes += key.size() + TextOf(value).size();
+  if (bytes > kParameterBytesMax && parameters.size() <= kParametersMax) {
+    errors.push_back(TooLongField("parameters", kParameterBytesMax));
+  }
   const std::string_view policy = TextAt(object, "reclaimPolicy");
   if (!policy.empty()) CheckEnum(errors, Path("reclaimPolicy"), policy, kPolicies);
   CheckEnum(errors, Path("volumeBindingMode"), TextAt(object, "volumeBindingMode"), kBindings);
+  CheckTopologies(errors, object);
   if (old == nullptr) return;
   CheckMetaUpdate(errors, *old, object);
   for (const std::string_view member :

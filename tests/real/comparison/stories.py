@@ -76,7 +76,11 @@ class Story:
         metadata = {"name": name, "labels": dict(bases.LABELS) | {"story": str(self.seed)}}
         if self.namespaced:
             metadata["namespace"] = self.namespace
-        return {"apiVersion": self.version, "kind": self.kind, "metadata": metadata} | copy.deepcopy(self.rest)
+        made = {"apiVersion": self.version, "kind": self.kind, "metadata": metadata} | copy.deepcopy(self.rest)
+        variants = bases.VARIANTS.get(self.resource, ())
+        if variants and self.random.random() < 0.6:
+            made |= copy.deepcopy(self.random.choice(variants))
+        return {key: value for key, value in made.items() if value is not None}
 
     def spoil(self, made, times=1):
         """Something of it goes, is another value, or there is something more."""
