@@ -174,6 +174,10 @@ void DefaultVolume(JsonObject& volume) {
       ForObjects(*body, "items", DefaultFieldRef);
     }
   }
+  JsonObject* made = ObjectIn(volume, "ephemeral");
+  JsonObject* claim = made == nullptr ? nullptr : ObjectIn(*made, "volumeClaimTemplate");
+  JsonObject* claim_spec = claim == nullptr ? nullptr : ObjectIn(*claim, "spec");
+  if (claim_spec != nullptr) SetDefault(*claim_spec, "volumeMode", "Filesystem");
   if (JsonObject* projected = ObjectIn(volume, "projected"); projected != nullptr) {
     DefaultProjected(*projected);
   }

@@ -82,6 +82,7 @@ class Warner {
   void OfService(const Json& service);
   void OfIngress(const Json& ingress);
   void OfStorageClass(const Json& storage_class);
+  void OfDriver(const Json* old, const Json& driver);
   void OfJob(const Json& job);
   void OfNode(const Json& node);
 
@@ -491,6 +492,14 @@ void Warner::OfIngress(const Json& ingress) {
       "'spec.ingressClassName' instead");
 }
 
+void Warner::OfDriver(const Json* old, const Json& driver) {
+  const JsonArray& requests = ArrayAt(driver, "spec.tokenRequests");
+  if (requests.empty() || FindPath(driver, "spec.serviceAccountTokenInSecrets") != nullptr) return;
+  if (old != nullptr && SameJson(Json(requests), Json(ArrayAt(*old, "spec.tokenRequests")))) return;
+  Add("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+      "prevent possible logging of tokens in volume attributes");
+}
+
 void Warner::OfStorageClass(const Json& storage_class) {
   const JsonArray& topologies = ArrayAt(storage_class, "allowedTopologies");
   for (size_t i = 0; i < topologies.size(); ++i) {
@@ -593,6 +602,9 @@ std::vector<std::string> SpecWarnings(const Kind& kind, const Json* old, const J
       break;
     case KindId::kStorageClass:
       warner.OfStorageClass(object);
+      break;
+    case KindId::kCsiDriver:
+      warner.OfDriver(old, object);
       break;
     case KindId::kNode:
       warner.OfNode(object);

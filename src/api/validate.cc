@@ -646,6 +646,16 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
   return errors;
 }
 
+FieldErrors ValidatePart(const Json& old, const Json& pod, Subresource part) {
+  FieldErrors errors;
+  if (part == Subresource::kResize) {
+    rules::CheckResize(errors, old, pod);
+  } else {
+    rules::CheckEphemeralUpdate(errors, old, pod);
+  }
+  return errors;
+}
+
 }  // namespace
 
 FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
@@ -654,13 +664,7 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
   if (subresource == Subresource::kStatus) return ValidateStatus(kind, old, object);
   if (subresource == Subresource::kResize || subresource == Subresource::kEphemeralContainers) {
     CHECK(kind == KindId::kPod);
-    FieldErrors errors;
-    if (subresource == Subresource::kResize) {
-      rules::CheckResize(errors, old, object);
-    } else {
-      rules::CheckEphemeralUpdate(errors, old, object);
-    }
-    return errors;
+    return ValidatePart(old, object, subresource);
   }
   if (const BothCheck check = BothCheckOf(kind)) return Checked(check, &old, object);
   FieldErrors errors;
