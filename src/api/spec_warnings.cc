@@ -12,6 +12,7 @@
 #include "api/base64.h"
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/run_plan.h"
 #include "api/well_known.h"
 
 namespace berth::api {
@@ -391,6 +392,8 @@ void Warner::OfPods(const std::string& where, const Json& pods) {
       Add("{}metadata.annotations[{}]: {}", where, std::string_view(annotation.key()),
           kOldAppArmor);
   }
+  for (const std::string& warning : AnnotationWarnings(StringMapAt(pods, "metadata.annotations")))
+    Add("{}{}", where, warning);
   for (const auto& label : ObjectAt(pods, "spec.nodeSelector")) {
     const std::string_view text = TextOfNote(kOldLabels, label.key());
     if (!text.empty()) Add("{}.nodeSelector[{}]: {}", spec, std::string_view(label.key()), text);
