@@ -545,7 +545,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       rules::CheckJob(errors, object);
       break;
     case KindId::kPodDisruptionBudget:
-      CheckMeta(errors, object, true, CheckPathSegment);
+      rules::CheckCustomMeta(errors, object, true, CheckPathSegment);
       rules::CheckBudget(errors, object);
       break;
     case KindId::kNode:
@@ -710,7 +710,7 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
       CheckEventParts(errors, object, kCoreNames);
       break;
     case KindId::kPodDisruptionBudget:
-      CheckMetaUpdate(errors, old, object);
+      rules::CheckCustomMetaUpdate(errors, old, object);
       rules::CheckBudget(errors, object);
       break;
     case KindId::kScale:

@@ -491,6 +491,11 @@ void CheckEphemeralContainers(FieldErrors& errors, const Path& spec_path, const 
   }
 }
 
+void CheckOverhead(FieldErrors& errors, const Path& path, const JsonObject& overhead) {
+  // Upstream takes it for limits.
+  CheckOneList(errors, path.At("limits"), overhead, false);
+}
+
 void CheckPodResources(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   if (FindMember(spec, "resources") == nullptr) return;
   const Path path = spec_path.At("resources");

@@ -342,12 +342,7 @@ void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool 
     CheckRequiredEnum(errors, path.At("preemptionPolicy"), TextAt(spec, "preemptionPolicy"),
                       kPreemptionPolicies);
   }
-  // Upstream takes it for limits.
-  const Path overhead = path.At("overhead");
-  const Path limits = overhead.At("limits");
-  for (const auto& [name, amount] : ObjectAt(spec, "overhead")) {
-    CheckAmount(errors, limits.Key(name), name, amount);
-  }
+  CheckOverhead(errors, path.At("overhead"), ObjectAt(spec, "overhead"));
   CheckSystem(errors, path, spec);
   CheckVariableVolumes(errors, path, spec);
   if (!is_template) {

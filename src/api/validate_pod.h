@@ -29,6 +29,8 @@ void CheckContainers(FieldErrors& errors, const Path& spec_path, const Json& spe
                      const PodVolumes& volumes);
 void CheckEphemeralContainers(FieldErrors& errors, const Path& spec_path, const Json& spec,
                               const PodVolumes& volumes);
+// What a pod takes beside its containers, of its own or of its RuntimeClass.
+void CheckOverhead(FieldErrors& errors, const Path& path, const JsonObject& overhead);
 // What of containers is checked of pods only, not of templates.
 void CheckImages(FieldErrors& errors, const Path& spec_path, const Json& spec);
 void CheckPodResources(FieldErrors& errors, const Path& spec_path, const Json& spec);

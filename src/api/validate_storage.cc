@@ -440,6 +440,7 @@ void CheckRuntimeClass(FieldErrors& errors, const Json* old, const Json& object)
   } else {
     AddInvalid(errors, Path("handler"), handler, CheckDns1123Label(handler));
   }
+  CheckOverhead(errors, Path("overhead"), ObjectAt(object, "overhead.podFixed"));
   if (old == nullptr) return;
   CheckCustomMetaUpdate(errors, *old, object);
   if (handler != TextAt(*old, "handler")) {

@@ -292,7 +292,7 @@ VARIANTS = {
         },
     ],
     "services": [
-        {"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 31234}], "externalIPs": ["1.2.3.4"]}},
+        {"spec": {"ports": [{"port": 80}], "externalIPs": ["1.2.3.4"]}},
         {
             "spec": {
                 "selector": {"app": "a"},
