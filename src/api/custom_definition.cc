@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -93,13 +95,27 @@ std::shared_ptr<const CustomDefinition> CustomDefinition::Parse(const Json& obje
   made.namespaced_ = TextAt(object, "spec.scope") == "Namespaced";
   const JsonArray& versions = ArrayAt(object, "spec.versions");
   made.versions_.reserve(versions.size());
-  for (size_t i = 0; i < versions.size(); ++i) made.ParseVersion(versions[i], i, errors);
+  for (size_t i = 0; i < versions.size(); ++i) made.ParseVersion(object, i, errors);
   std::ranges::sort(made.versions_, IsVersionBefore, &CustomVersion::name);
   for (CustomVersion& version : made.versions_) made.MakeKind(version);
   return definition;
 }
 
-void CustomDefinition::ParseVersion(const Json& version, size_t index, FieldErrors& errors) {
+bool VersionsShare(const Json& definition, std::string_view member) {
+  const JsonArray& versions = ArrayAt(definition, "spec.versions");
+  return std::ranges::all_of(versions, [&](const Json& version) {
+    return SameJson(OrEmptyObject(FindMember(version, member)),
+                    OrEmptyObject(FindMember(versions.front(), member)));
+  });
+}
+
+std::string VersionPath(const Json& definition, std::string_view member, size_t index) {
+  if (!VersionsShare(definition, member)) return fmt::format("spec.versions[{}].{}", index, member);
+  return fmt::format("spec.{}", member == "schema" ? "validation" : member);
+}
+
+void CustomDefinition::ParseVersion(const Json& definition, size_t index, FieldErrors& errors) {
+  const Json& version = ArrayAt(definition, "spec.versions")[index];
   CustomVersion& made = versions_.emplace_back();
   made.name = TextAt(version, "name");
   made.served = FlagAt(version, "served");
@@ -107,10 +123,19 @@ void CustomDefinition::ParseVersion(const Json& version, size_t index, FieldErro
   made.deprecated = FlagAt(version, "deprecated");
   made.deprecation = TextAt(version, "deprecationWarning");
   if (const Json* schema = FindPath(version, "schema.openAPIV3Schema")) {
-    ParsedSchema parsed = ParseCustomSchema(
-        *schema, fmt::format("spec.versions[{}].schema.openAPIV3Schema", index), errors);
+    const bool shared = VersionsShare(definition, "schema");
+    // Of a schema that all have, what is wrong is told once.
+    FieldErrors again;
+    ParsedSchema parsed =
+        ParseCustomSchema(*schema, VersionPath(definition, "schema", index) + ".openAPIV3Schema",
+                          shared && index > 0 ? again : errors);
     made.schema = std::move(parsed.root);
-    made.unenforced = std::move(parsed.unenforced);
+    for (std::string& rule : parsed.unenforced) {
+      // Our own words name what was sent.
+      const size_t rest = rule.find(".openAPIV3Schema");
+      made.unenforced.push_back(
+          fmt::format("spec.versions[{}].schema{}", index, std::string_view(rule).substr(rest)));
+    }
     made.openapi = *schema;
   }
   if (FindPath(version, "subresources.scale") != nullptr) {
@@ -176,6 +201,40 @@ const Kind* NativeKindOf(const Json& definition) {
   return nullptr;
 }
 
+namespace {
+
+// What schemas may say of texts beside their pattern, without hyphens.
+constexpr std::array<std::string_view, 26> kFormats = {
+    "bsonobjectid", "uri",        "email",    "hostname",     "ipv4",       "ipv6", "cidr",
+    "mac",          "uuid",       "uuid3",    "uuid4",        "uuid5",      "isbn", "isbn10",
+    "isbn13",       "creditcard", "ssn",      "hexcolor",     "rgbcolor",   "byte", "password",
+    "date",         "duration",   "datetime", "k8sshortname", "k8slongname"};
+
+bool IsKnownFormat(std::string_view type, std::string_view format) {
+  if (type == "integer") return format == "int32" || format == "int64";
+  if (type == "number") return format == "float" || format == "double";
+  if (!type.empty() && type != "string") return false;
+  std::string plain(format);
+  std::erase(plain, '-');
+  return std::ranges::find(kFormats, plain) != kFormats.end();
+}
+
+void FindUnknownFormats(const Json& schema, std::set<std::string>& found) {
+  if (!schema.is_object()) return;
+  const std::string_view format = TextAt(schema, "format");
+  if (!format.empty() && !IsKnownFormat(TextAt(schema, "type"), format)) found.emplace(format);
+  for (const auto& [name, property] : ObjectAt(schema, "properties"))
+    FindUnknownFormats(property, found);
+  for (const std::string_view member : {"items", "additionalProperties", "not"}) {
+    if (const Json* part = FindMember(schema, member)) FindUnknownFormats(*part, found);
+  }
+  for (const std::string_view list : {"allOf", "anyOf", "oneOf"}) {
+    for (const Json& part : ArrayAt(schema, list)) FindUnknownFormats(part, found);
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> DefinitionWarnings(const Json& definition) {
   if (const Kind* native = NativeKindOf(definition)) {
     return {
@@ -185,6 +244,11 @@ std::vector<std::string> DefinitionWarnings(const Json& definition) {
   }
   FieldErrors errors;
   std::vector<std::string> warnings;
+  std::set<std::string> formats;
+  for (const Json& version : ArrayAt(definition, "spec.versions"))
+    FindUnknownFormats(OrEmptyObject(FindPath(version, "schema.openAPIV3Schema")), formats);
+  for (const std::string& format : formats)
+    warnings.push_back(fmt::format("unrecognized format \"{}\"", format));
   for (const CustomVersion& version : CustomDefinition::Parse(definition, errors)->versions()) {
     for (const std::string& rule : version.unenforced)
       warnings.push_back(fmt::format("{}: rules in CEL are not enforced here", rule));

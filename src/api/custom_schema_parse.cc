@@ -38,14 +38,48 @@ std::vector<std::string> Texts(const Json& schema, std::string_view member) {
   return texts;
 }
 
-// Where a schema stands: what it has to say differs.
-enum class Place : uint8_t { kRoot, kField, kItem, kCombined };
+// Where a schema stands: what it has to say differs. Below allOf and the like it may not say what
+// the structure is; kIntOrString: but for the types of an int-or-string.
+enum class Place : uint8_t { kRoot, kField, kItem, kCombined, kIntOrString };
+
+bool IsCombined(Place place) { return place == Place::kCombined || place == Place::kIntOrString; }
+
+// [{"type": "integer"}, {"type": "string"}]
+bool IsIntOrString(const JsonArray& any_of) {
+  const auto is_only = [](const Json& schema, std::string_view type) {
+    return schema.is_object() && schema.get_object().size() == 1 && TextAt(schema, "type") == type;
+  };
+  return any_of.size() == 2 && is_only(any_of[0], "integer") && is_only(any_of[1], "string");
+}
+
+// Whether a member of a schema says anything.
+bool Says(const Json& schema, std::string_view member) {
+  const Json* value = FindMember(schema, member);
+  if (value == nullptr || *value == "" || *value == false) return false;
+  return !value->is_array() || !value->get_array().empty();
+}
 
 class Parser {
  public:
-  Parser(FieldErrors& errors, std::vector<std::string>& unenforced)
-      : errors_(errors), unenforced_(unenforced) {}
+  explicit Parser(std::vector<std::string>& unenforced) : unenforced_(unenforced) {}
 
+  CustomSchema ParseRoot(const Json& schema, const std::string& path, FieldErrors& errors) {
+    const bool nullable = FlagAt(schema, "nullable");
+    if (nullable)
+      errors.push_back(ForbiddenField(path + ".nullable", "nullable cannot be true at the root"));
+    CustomSchema root = Parse(schema, path, Place::kRoot);
+    // Upstream looks at the structure of what is a schema at all, and tells in order of the texts.
+    if (unsupported_) structural_.clear();
+    std::ranges::sort(structural_, {}, [](const FieldError& error) { return ToString(error); });
+    const bool fine = !nullable && structural_.empty() && errors_.empty();
+    for (FieldErrors* list : {&structural_, &errors_}) {
+      std::ranges::move(*list, std::back_inserter(errors));
+    }
+    if (fine) std::ranges::move(defaults_, std::back_inserter(errors));
+    return root;
+  }
+
+ private:
   CustomSchema Parse(const Json& schema, const std::string& path, Place place) {
     CustomSchema node;
     if (!schema.is_object()) return node;
@@ -57,26 +91,30 @@ class Parser {
     }
     ParseType(schema, path, place, node);
     ParseLimits(schema, path, node);
-    ParseMembers(schema, path, node);
-    ParseLists(schema, path, node);
-    for (const auto& [name, parts] :
-         {std::pair{"allOf", &node.all_of}, {"anyOf", &node.any_of}, {"oneOf", &node.one_of}}) {
-      const JsonArray& list = ArrayAt(schema, std::string_view(name));
-      for (size_t i = 0; i < list.size(); ++i)
-        parts->push_back(Parse(list[i], fmt::format("{}.{}[{}]", path, name, i), Place::kCombined));
-    }
-    if (const Json* none = FindMember(schema, "not"))
-      node.none_of.push_back(Parse(*none, path + ".not", Place::kCombined));
+    ParseMembers(schema, path, place, node);
+    ParseLists(schema, path, place, node);
+    ParseCombined(schema, path, place, node);
     Forbid(schema, path);
+    CheckRules(schema, path);
+    if (IsCombined(place)) {
+      ForbidStructure(schema, path, place);
+    } else {
+      CheckResource(schema, path, place);
+    }
     ParseDefault(schema, path, place, node);
     --depth_;
     return node;
   }
 
- private:
+  void Refuse(std::string path, std::string why) {
+    structural_.push_back(ForbiddenField(std::move(path), std::move(why)));
+  }
+
   void ParseType(const Json& schema, const std::string& path, Place place, CustomSchema& node) {
     constexpr std::array<std::string_view, 6> kTypes = {"object",  "array",  "string",
                                                         "integer", "number", "boolean"};
+    constexpr std::array<std::string_view, 6> kSorted = {"array",  "boolean", "integer",
+                                                         "number", "object",  "string"};
     const std::string_view type = TextAt(schema, "type");
     const auto* at = std::ranges::find(kTypes, type);
     if (at != kTypes.end()) node.type = static_cast<CustomSchema::Type>(at - kTypes.begin() + 1);
@@ -86,19 +124,24 @@ class Parser {
     node.preserves_unknown = FlagAt(schema, "x-kubernetes-preserve-unknown-fields");
     node.embeds_resource = FlagAt(schema, "x-kubernetes-embedded-resource");
     node.map_as_whole = TextAt(schema, "x-kubernetes-map-type") == "atomic";
-    if (place == Place::kCombined) return;
     if (!type.empty() && at == kTypes.end()) {
-      errors_.push_back(NotSupportedField(path + ".type", type, kTypes));
+      errors_.push_back(NotSupportedField(path + ".type", type, kSorted));
       return;
     }
-    if (place == Place::kRoot && !type.empty() && type != "object") {
-      errors_.push_back(InvalidField(path + ".type", type, "must be object at the root"));
+    if (IsCombined(place)) return;
+    if (node.embeds_resource && type != "object") {
+      constexpr const char* kWhy = "must be object if x-kubernetes-embedded-resource is true";
+      structural_.push_back(type.empty() ? RequiredField(path + ".type", kWhy)
+                                         : InvalidField(path + ".type", type, kWhy));
     } else if (type.empty() && place == Place::kRoot) {
-      errors_.push_back(RequiredField(path + ".type", "must not be empty at the root"));
+      structural_.push_back(RequiredField(path + ".type", "must not be empty at the root"));
     } else if (type.empty() && !node.int_or_string && !node.preserves_unknown) {
-      errors_.push_back(RequiredField(
+      structural_.push_back(RequiredField(
           path + ".type", place == Place::kItem ? "must not be empty for specified array items"
                                                 : "must not be empty for specified object fields"));
+    }
+    if (place == Place::kRoot && !type.empty() && type != "object") {
+      structural_.push_back(InvalidField(path + ".type", type, "must be object at the root"));
     }
   }
 
@@ -120,13 +163,14 @@ class Parser {
     if (matcher->ok()) {
       node.matcher = std::move(matcher);
     } else {
-      errors_.push_back(InvalidField(
+      structural_.push_back(InvalidField(
           path + ".pattern", node.pattern,
           fmt::format("must be a valid regular expression, but isn't: {}", matcher->error())));
     }
   }
 
-  void ParseMembers(const Json& schema, const std::string& path, CustomSchema& node) {
+  void ParseMembers(const Json& schema, const std::string& path, Place place, CustomSchema& node) {
+    const Place below = IsCombined(place) ? Place::kCombined : Place::kField;
     node.required = Texts(schema, "required");
     std::vector<std::pair<std::string, const Json*>> members;
     for (const auto& [name, member] : ObjectAt(schema, "properties"))
@@ -135,42 +179,301 @@ class Parser {
     for (const auto& [name, member] : members) {
       node.names.push_back(name);
       node.properties.push_back(
-          Parse(*member, fmt::format("{}.properties[{}]", path, name), Place::kField));
+          Parse(*member, fmt::format("{}.properties[{}]", path, name), below));
       node.has_defaults |= node.properties.back().has_defaults;
     }
     const Json* additional = FindMember(schema, "additionalProperties");
     if (additional == nullptr) return;
     const std::string at = path + ".additionalProperties";
+    if (place == Place::kRoot) Refuse(at, "must not be used at the root");
     if (!members.empty()) {
       errors_.push_back(
           ForbiddenField(at, "additionalProperties and properties are mutual exclusive"));
     } else if (additional->is_bool()) {
       node.additional_any = additional->get_bool();
     } else {
-      node.additional.push_back(Parse(*additional, at, Place::kField));
+      node.additional.push_back(Parse(*additional, at, below));
       node.has_defaults |= node.additional.back().has_defaults;
     }
   }
 
-  void ParseLists(const Json& schema, const std::string& path, CustomSchema& node) {
+  void ParseLists(const Json& schema, const std::string& path, Place place, CustomSchema& node) {
     if (const Json* items = FindMember(schema, "items"); items != nullptr) {
       if (items->is_array()) {
         errors_.push_back(
             ForbiddenField(path + ".items", "items must be a schema object and not an array"));
+        unsupported_ = true;
         return;
       }
-      node.items.push_back(Parse(*items, path + ".items", Place::kItem));
+      node.items.push_back(
+          Parse(*items, path + ".items", IsCombined(place) ? Place::kCombined : Place::kItem));
       node.has_defaults |= node.items.back().has_defaults;
-    } else if (node.type == CustomSchema::Type::kArray && !node.preserves_unknown) {
-      errors_.push_back(RequiredField(path + ".items", "must be specified"));
+    } else if (node.type == CustomSchema::Type::kArray && !IsCombined(place)) {
+      structural_.push_back(RequiredField(path + ".items", "must be specified"));
     }
     const std::string_view type = TextAt(schema, "x-kubernetes-list-type");
     node.list_keys = Texts(schema, "x-kubernetes-list-map-keys");
     if (type == "set") node.list_type = CustomSchema::ListType::kSet;
     if (type == "map") node.list_type = CustomSchema::ListType::kMap;
-    if (type == "map" && node.list_keys.empty()) {
-      errors_.push_back(RequiredField(path + ".x-kubernetes-list-map-keys",
-                                      "must not be empty if x-kubernetes-list-type is map"));
+    CheckMapType(schema, path);
+    CheckListType(schema, path);
+    if (type == "map") CheckMapList(schema, path, node);
+    const Json* items = FindMember(schema, "items");
+    if ((type == "set" || type == "map") && items != nullptr) {
+      if (FlagAt(*items, "nullable")) {
+        errors_.push_back(ForbiddenField(
+            path + ".items.nullable",
+            fmt::format("cannot be nullable when x-kubernetes-list-type is {}", type)));
+      }
+      if (type == "map") CheckKeys(*items, path, node);
+    }
+  }
+
+  void CheckMapType(const Json& schema, const std::string& path) {
+    if (FindMember(schema, "x-kubernetes-map-type") == nullptr) return;
+    constexpr std::array<std::string_view, 2> kTypes = {"atomic", "granular"};
+    const std::string_view type = TextAt(schema, "type");
+    const std::string_view map = TextAt(schema, "x-kubernetes-map-type");
+    constexpr const char* kWhy = "must be object if x-kubernetes-map-type is specified";
+    if (type != "object") {
+      errors_.push_back(type.empty() ? RequiredField(path + ".type", kWhy)
+                                     : InvalidField(path + ".type", type, kWhy));
+    }
+    if (std::ranges::find(kTypes, map) == kTypes.end())
+      errors_.push_back(NotSupportedField(path + ".x-kubernetes-map-type", map, kTypes));
+  }
+
+  void CheckListType(const Json& schema, const std::string& path) {
+    const Json* given = FindMember(schema, "x-kubernetes-list-type");
+    const bool keyed = !ArrayAt(schema, "x-kubernetes-list-map-keys").empty();
+    const std::string at = path + ".x-kubernetes-list-type";
+    constexpr const char* kMap = "must be map if x-kubernetes-list-map-keys is non-empty";
+    if (given == nullptr) {
+      if (keyed) errors_.push_back(RequiredField(at, kMap));
+      return;
+    }
+    constexpr std::array<std::string_view, 3> kTypes = {"atomic", "set", "map"};
+    constexpr const char* kArray = "must be array if x-kubernetes-list-type is specified";
+    const std::string_view list = TextOf(*given);
+    const std::string_view type = TextAt(schema, "type");
+    if (type != "array") {
+      errors_.push_back(type.empty() ? RequiredField(path + ".type", kArray)
+                                     : InvalidField(path + ".type", type, kArray));
+    } else if (list == "set") {
+      CheckSetItems(OrEmptyObject(FindMember(schema, "items")), path + ".items");
+    }
+    if (std::ranges::find(kTypes, list) == kTypes.end())
+      errors_.push_back(NotSupportedField(at, list, kTypes));
+    if (keyed && list != "map") errors_.push_back(InvalidField(at, list, kMap));
+  }
+
+  // What stands in a set is compared as a whole.
+  void CheckSetItems(const Json& items, const std::string& path) {
+    constexpr const char* kWhy = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    const std::string_view type = TextAt(items, "type");
+    const Json* list = FindMember(items, "x-kubernetes-list-type");
+    if (type == "array" && list != nullptr && *list != "atomic")
+      errors_.push_back(InvalidField(path + ".x-kubernetes-list-type", TextOf(*list), kWhy));
+    if (type == "object" && TextAt(items, "x-kubernetes-map-type") != "atomic") {
+      // Upstream shows the type of the list here.
+      errors_.push_back(InvalidJsonField(path + ".x-kubernetes-map-type",
+                                         list == nullptr ? Json() : *list, kWhy));
+    }
+  }
+
+  void CheckMapList(const Json& schema, const std::string& path, const CustomSchema& node) {
+    const std::string keys_path = path + ".x-kubernetes-list-map-keys";
+    const JsonArray& keys = ArrayAt(schema, "x-kubernetes-list-map-keys");
+    if (node.list_keys.empty()) {
+      errors_.push_back(
+          RequiredField(keys_path, "must not be empty if x-kubernetes-list-type is map"));
+    }
+    const Json* items = FindMember(schema, "items");
+    if (items == nullptr) {
+      errors_.push_back(
+          RequiredField(path + ".items", "must have a schema if x-kubernetes-list-type is map"));
+      return;
+    }
+    const std::string_view type = TextAt(*items, "type");
+    if (type != "object") {
+      errors_.push_back(
+          InvalidField(path + ".items.type", type,
+                       "must be object if parent array's x-kubernetes-list-type is map"));
+    }
+    if (type != "object") return;
+    std::vector<std::string_view> seen;
+    bool twice = false;
+    const JsonObject& properties = ObjectAt(*items, "properties");
+    for (const std::string& key : node.list_keys) {
+      const Json* property = FindMember(properties, key);
+      const std::string_view of = property == nullptr ? "" : TextAt(*property, "type");
+      if (property == nullptr) {
+        errors_.push_back(InvalidJsonField(keys_path, Json(keys),
+                                           "entries must all be names of item properties"));
+      } else if (of == "array" || of == "object") {
+        errors_.push_back(
+            InvalidField(fmt::format("{}.items.properties[{}].type", path, key), type,
+                         "must be a scalar type if parent array's x-kubernetes-list-type is map"));
+      }
+      twice |= std::ranges::find(seen, key) != seen.end();
+      seen.push_back(key);
+    }
+    if (twice) {
+      errors_.push_back(
+          InvalidJsonField(keys_path, Json(keys), "must not contain duplicate entries"));
+    }
+  }
+
+  // The keys of an item are always there.
+  void CheckKeys(const Json& items, const std::string& path, const CustomSchema& node) {
+    const std::vector<std::string> required = Texts(items, "required");
+    for (const std::string& key : node.list_keys) {
+      const Json* property = FindMember(ObjectAt(items, "properties"), key);
+      if (property == nullptr) continue;
+      const std::string at = fmt::format("{}.items.properties[{}]", path, key);
+      if (std::ranges::find(required, key) == required.end() &&
+          FindMember(*property, "default") == nullptr) {
+        errors_.push_back(RequiredField(at + ".default",
+                                        "this property is in x-kubernetes-list-map-keys, so it "
+                                        "must have a default or be a required property"));
+      }
+      if (FlagAt(*property, "nullable")) {
+        errors_.push_back(ForbiddenField(
+            at + ".nullable",
+            "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"));
+      }
+    }
+  }
+
+  void ParseCombined(const Json& schema, const std::string& path, Place place, CustomSchema& node) {
+    const bool outer = !IsCombined(place) || place == Place::kIntOrString;
+    for (const auto& [name, parts] :
+         {std::pair{"allOf", &node.all_of}, {"anyOf", &node.any_of}, {"oneOf", &node.one_of}}) {
+      const JsonArray& list = ArrayAt(schema, std::string_view(name));
+      const bool types = outer && parts == &node.any_of && IsIntOrString(list);
+      for (size_t i = 0; i < list.size(); ++i) {
+        Place below = types ? Place::kIntOrString : Place::kCombined;
+        // The first of allOf may hold the types as well.
+        if (!IsCombined(place) && parts == &node.all_of && i == 0) {
+          const JsonArray& first = ArrayAt(list[i], "anyOf");
+          if (IsIntOrString(first) && !Says(list[i], "type")) below = Place::kIntOrString;
+        }
+        parts->push_back(Parse(list[i], fmt::format("{}.{}[{}]", path, name, i), below));
+      }
+    }
+    if (const Json* none = FindMember(schema, "not"))
+      node.none_of.push_back(Parse(*none, path + ".not", Place::kCombined));
+  }
+
+  // What a schema below allOf and the like leaves to the structure.
+  void ForbidStructure(const Json& schema, const std::string& path, Place place) {
+    constexpr std::string_view kEmpty = "must be empty to be structural";
+    constexpr std::string_view kUndefined = "must be undefined to be structural";
+    constexpr std::string_view kFalse = "must be false to be structural";
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kMembers = {
+        {{"type", kEmpty},
+         {"title", kEmpty},
+         {"description", kEmpty},
+         {"nullable", kFalse},
+         {"x-kubernetes-preserve-unknown-fields", kFalse},
+         {"x-kubernetes-embedded-resource", kFalse},
+         {"x-kubernetes-int-or-string", kFalse},
+         {"x-kubernetes-list-map-keys", kEmpty},
+         {"x-kubernetes-list-type", kUndefined},
+         {"x-kubernetes-map-type", kUndefined},
+         {"x-kubernetes-validations", kEmpty}}};
+    for (const auto& [member, why] : kMembers) {
+      if (member == "type" && place == Place::kIntOrString) continue;
+      if (Says(schema, member)) Refuse(fmt::format("{}.{}", path, member), std::string(why));
+    }
+    if (FindMember(schema, "additionalProperties") != nullptr)
+      Refuse(path + ".additionalProperties", std::string(kUndefined));
+    if (schema.get_object().if_contains("default") != nullptr)
+      Refuse(path + ".default", std::string(kUndefined));
+    if (FindMember(ObjectAt(schema, "properties"), "metadata") != nullptr)
+      Refuse(path + ".properties[metadata]", "must not be specified in a nested context");
+  }
+
+  // An object that is one of Kubernetes, at the root or inside.
+  void CheckResource(const Json& schema, const std::string& path, Place place) {
+    const bool embeds = FlagAt(schema, "x-kubernetes-embedded-resource");
+    const bool preserves = FlagAt(schema, "x-kubernetes-preserve-unknown-fields");
+    if (FlagAt(schema, "x-kubernetes-int-or-string")) {
+      for (const std::string_view other :
+           {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"}) {
+        if (!FlagAt(schema, other)) continue;
+        structural_.push_back(InvalidJsonField(fmt::format("{}.{}", path, other), Json(true),
+                                               "must be false if x-kubernetes-int-or-string is "
+                                               "true"));
+      }
+    }
+    const JsonObject& properties = ObjectAt(schema, "properties");
+    if (embeds && FindMember(schema, "additionalProperties") != nullptr) {
+      Refuse(path + ".additionalProperties",
+             "must not be used if x-kubernetes-embedded-resource is set");
+    }
+    if (embeds && !preserves && properties.empty()) {
+      structural_.push_back(RequiredField(path + ".properties",
+                                          "must not be empty if x-kubernetes-embedded-resource is "
+                                          "true without x-kubernetes-preserve-unknown-fields"));
+    }
+    if (!embeds && place != Place::kRoot) return;
+    for (const auto& [member, type] :
+         {std::pair{"apiVersion", "string"}, std::pair{"kind", "string"},
+          std::pair{"metadata", "object"}}) {
+      const Json* property = FindMember(properties, member);
+      if (property == nullptr || TextAt(*property, "type") == type) continue;
+      structural_.push_back(InvalidField(fmt::format("{}.properties[{}].type", path, member),
+                                         TextAt(*property, "type"),
+                                         fmt::format("must be {}", type)));
+    }
+    const Json* metadata = FindMember(properties, "metadata");
+    if (place == Place::kRoot && metadata != nullptr)
+      CheckMetadata(*metadata, path + ".properties[metadata]");
+  }
+
+  // Of the metadata of an object only its name may be told more of.
+  void CheckMetadata(const Json& schema, const std::string& path) {
+    if (!schema.is_object()) return;
+    bool other = false;
+    for (const auto& [member, value] : schema.get_object())
+      other |= member != "type" && member != "default" && member != "properties";
+    for (const auto& [name, value] : ObjectAt(schema, "properties"))
+      other |= name != "name" && name != "generateName";
+    if (schema.get_object().if_contains("default") != nullptr) {
+      errors_.push_back(ForbiddenField(path + ".default", "must not be set in top-level metadata"));
+    }
+    if (other) {
+      Refuse(path,
+             "must not specify anything other than name and generateName, but metadata is "
+             "implicitly specified");
+    }
+  }
+
+  void CheckRules(const Json& schema, const std::string& path) {
+    constexpr std::array<std::string_view, 4> kReasons = {
+        "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"};
+    const JsonArray& rules = ArrayAt(schema, "x-kubernetes-validations");
+    for (size_t i = 0; i < rules.size(); ++i) {
+      const std::string at = fmt::format("{}.x-kubernetes-validations[{}]", path, i);
+      if (unenforced_.size() < kUnenforcedMax) unenforced_.push_back(at);
+      const std::string_view rule = TextAt(rules[i], "rule");
+      const std::string_view message = TextAt(rules[i], "message");
+      constexpr std::string_view kBlanks = " \t\r\n\v\f";
+      if (rule.find_first_not_of(kBlanks) == std::string_view::npos)
+        errors_.push_back(RequiredField(at + ".rule", "rule is not specified"));
+      if (!message.empty() && message.find_first_not_of(kBlanks) == std::string_view::npos) {
+        errors_.push_back(InvalidField(at + ".message", message, "must be non-empty if specified"));
+      } else if (message.find_first_of("\r\n") != std::string_view::npos) {
+        errors_.push_back(InvalidField(at + ".message", message, "must not contain line breaks"));
+      } else if (message.empty() && rule.find_first_of("\r\n") != std::string_view::npos) {
+        errors_.push_back(RequiredField(at + ".message",
+                                        "message must be specified if rule contains line breaks"));
+      }
+      const std::string_view reason = TextAt(rules[i], "reason");
+      if (FindMember(rules[i], "reason") != nullptr &&
+          std::ranges::find(kReasons, reason) == kReasons.end())
+        errors_.push_back(NotSupportedField(at + ".reason", reason, kReasons));
     }
   }
 
@@ -178,45 +481,54 @@ class Parser {
   void Forbid(const Json& schema, const std::string& path) {
     for (const std::string_view name :
          {"$ref", "definitions", "dependencies", "id", "additionalItems", "patternProperties"}) {
-      if (FindMember(schema, name) != nullptr)
-        errors_.push_back(ForbiddenField(fmt::format("{}.{}", path, name),
-                                         fmt::format("{} is not supported", name)));
+      if (FindMember(schema, name) == nullptr) continue;
+      errors_.push_back(ForbiddenField(fmt::format("{}.{}", path, name),
+                                       fmt::format("{} is not supported", name)));
+      unsupported_ = true;
     }
     if (FlagAt(schema, "uniqueItems")) {
       errors_.push_back(ForbiddenField(
           path + ".uniqueItems",
           "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"));
     }
-    const size_t rules = ArrayAt(schema, "x-kubernetes-validations").size();
-    for (size_t i = 0; i < rules && unenforced_.size() < kUnenforcedMax; ++i)
-      unenforced_.push_back(fmt::format("{}.x-kubernetes-validations[{}]", path, i));
+    const Json* preserves = FindMember(schema, "x-kubernetes-preserve-unknown-fields");
+    if (preserves != nullptr && *preserves == false) {
+      errors_.push_back(InvalidJsonField(path + ".x-kubernetes-preserve-unknown-fields", *preserves,
+                                         "must be true or undefined"));
+    }
   }
 
   void ParseDefault(const Json& schema, const std::string& path, Place place, CustomSchema& node) {
     const Json* value = schema.get_object().if_contains("default");
     if (value == nullptr) return;
-    if (place == Place::kCombined) {
-      errors_.push_back(ForbiddenField(path + ".default", "must be undefined to be structural"));
-      return;
-    }
+    if (IsCombined(place)) return;
     // It is checked as the one member of an object would be.
     CustomSchema holder{.type = CustomSchema::Type::kObject};
     holder.names = {"default"};
     holder.properties = {node};
     JsonObject object{{"default", *value}};
     const std::vector<std::string> unknown = PruneCustom(holder, object);
-    for (const std::string& problem : unknown)
-      errors_.push_back(InvalidJsonField(path + ".default", *value, problem));
+    if (!unknown.empty()) {
+      defaults_.push_back(
+          InvalidJsonField(path + ".default", *value, "must not have unknown fields"));
+    }
     for (FieldError& error : CheckCustomSchema(holder, object)) {
       if (error.field.starts_with("default")) error.field = fmt::format("{}.{}", path, error.field);
-      errors_.push_back(std::move(error));
+      // Upstream's has no name.
+      constexpr std::string_view kName = "default in body";
+      if (error.detail.starts_with(kName))
+        error.detail.erase(0, std::string_view("default").size());
+      defaults_.push_back(std::move(error));
     }
     node.default_value = object["default"];
     node.has_defaults = true;
   }
 
-  FieldErrors& errors_;
   std::vector<std::string>& unenforced_;
+  FieldErrors errors_;
+  FieldErrors structural_;
+  FieldErrors defaults_;
+  bool unsupported_ = false;  // Something of JSON schemas that these are without.
   int depth_ = 0;
 };
 
@@ -224,8 +536,8 @@ class Parser {
 
 ParsedSchema ParseCustomSchema(const Json& schema, std::string_view path, FieldErrors& errors) {
   ParsedSchema parsed;
-  Parser parser(errors, parsed.unenforced);
-  parsed.root = parser.Parse(schema, std::string(path), Place::kRoot);
+  Parser parser(parsed.unenforced);
+  parsed.root = parser.ParseRoot(schema, std::string(path), errors);
   return parsed;
 }
 

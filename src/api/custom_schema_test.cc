@@ -57,9 +57,92 @@ TEST(CustomSchema, DropsWhatItDoesNotKnowAndOrdersTheRest) {
       Take(R"({"type":"object","additionalProperties":{"type":"integer"}})", R"({"b":1.0,"a":2})"),
       R"({"v":{"a":2,"b":1}})");
   EXPECT_EQ(
-      Take(R"({"type":"object","x-kubernetes-embedded-resource":true})",
+      Take(R"({"type":"object","x-kubernetes-embedded-resource":true,
+           "properties":{"a":{"type":"string"}}})",
            R"({"kind":"K","apiVersion":"v1","metadata":{"name":"n"},"spec":{}})"),
       R"(unknown field "v.spec"{"v":{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}})");
+}
+
+TEST(CustomSchema, WhatAListOrMapIsIsTold) {
+  const std::string v = "s.properties[v]";
+  const auto list = [](std::string_view type, std::string_view keys, std::string_view items) {
+    return Take(fmt::format(R"({{"type":"array","x-kubernetes-list-type":"{}",
+                            "x-kubernetes-list-map-keys":{},"items":{}}})",
+                            type, keys, items),
+                "[]");
+  };
+  EXPECT_EQ(
+      list("foo", "[]", R"({"type":"string"})"),
+      v + ".x-kubernetes-list-type: Unsupported value: \"foo\": supported values: \"atomic\", "
+          "\"set\", \"map\"");
+  EXPECT_EQ(list("set", "[]", R"({"type":"object"})"),
+            v + ".items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a "
+                "list with x-kubernetes-list-type=set");
+  EXPECT_EQ(list("set", "[]", R"({"type":"object","x-kubernetes-map-type":"atomic"})"),
+            R"({"v":[]})");
+  EXPECT_EQ(list("atomic", R"(["a"])", R"({"type":"object"})"),
+            v + ".x-kubernetes-list-type: Invalid value: \"atomic\": must be map if "
+                "x-kubernetes-list-map-keys is non-empty");
+  EXPECT_EQ(
+      list("map", R"(["a","a"])",
+           R"({"type":"object","properties":{"a":{"type":"object","nullable":true}}})"),
+      v +
+          ".items.properties[a].type: Invalid value: \"object\": must be a scalar type if "
+          "parent array's x-kubernetes-list-type is map\n" +
+          v +
+          ".items.properties[a].type: Invalid value: \"object\": must be a scalar type if "
+          "parent array's x-kubernetes-list-type is map\n" +
+          v +
+          ".x-kubernetes-list-map-keys: Invalid value: [\"a\",\"a\"]: must not contain "
+          "duplicate entries\n" +
+          v +
+          ".items.properties[a].default: Required value: this property is in "
+          "x-kubernetes-list-map-keys, so it must have a default or be a required property\n" +
+          v +
+          ".items.properties[a].nullable: Forbidden: this property is in "
+          "x-kubernetes-list-map-keys, so it cannot be nullable\n" +
+          v +
+          ".items.properties[a].default: Required value: this property is in "
+          "x-kubernetes-list-map-keys, so it must have a default or be a required property\n" +
+          v +
+          ".items.properties[a].nullable: Forbidden: this property is in "
+          "x-kubernetes-list-map-keys, so it cannot be nullable");
+  EXPECT_EQ(Take(R"({"type":"string","x-kubernetes-map-type":"x"})", "1"),
+            v +
+                ".type: Invalid value: \"string\": must be object if x-kubernetes-map-type is "
+                "specified\n" +
+                v +
+                ".x-kubernetes-map-type: Unsupported value: \"x\": supported values: \"atomic\", "
+                "\"granular\"");
+}
+
+TEST(CustomSchema, WhatIsCombinedLeavesTheStructureAlone) {
+  const std::string v = "s.properties[v]";
+  // The two ways to say what an int-or-string is.
+  EXPECT_EQ(Take(R"({"x-kubernetes-int-or-string":true,
+                 "anyOf":[{"type":"integer"},{"type":"string"}]})",
+                 "1"),
+            R"({"v":1})");
+  EXPECT_EQ(Take(R"({"x-kubernetes-int-or-string":true,"allOf":[
+                 {"anyOf":[{"type":"integer"},{"type":"string"}]},{"pattern":"a"}]})",
+                 R"("a")"),
+            R"({"v":"a"})");
+  EXPECT_EQ(Take(R"({"type":"object","oneOf":[{"properties":{"b":{"minLength":1}}}],
+                 "properties":{"b":{"type":"string"}}})",
+                 R"({"b":"x"})"),
+            R"({"v":{"b":"x"}})");
+  EXPECT_EQ(Take(R"({"type":"object","oneOf":[{"properties":{"b":{"type":"string"}}}],
+                 "not":{"description":"x","nullable":true}})",
+                 "1"),
+            v + ".not.description: Forbidden: must be empty to be structural\n" + v +
+                ".not.nullable: Forbidden: must be false to be structural\n" + v +
+                ".oneOf[0].properties[b].type: Forbidden: must be empty to be structural");
+  EXPECT_EQ(
+      Take(R"({"type":"string","x-kubernetes-validations":[{"rule":" ","reason":"X"}]})", "1"),
+      v + ".x-kubernetes-validations[0].rule: Required value: rule is not specified\n" + v +
+          ".x-kubernetes-validations[0].reason: Unsupported value: \"X\": supported values: "
+          "\"FieldValueDuplicate\", \"FieldValueForbidden\", \"FieldValueInvalid\", "
+          "\"FieldValueRequired\"");
 }
 
 TEST(CustomSchema, SetsDefaultsWhereSomethingIsMissing) {
@@ -90,7 +173,7 @@ TEST(CustomSchema, SaysWhatIsWrongInUpstreamsWords) {
             "{\"v\":true}\nv: Invalid value: \"boolean\": v in body must be of type i");
   EXPECT_EQ(Take(R"({"type":"array","x-kubernetes-list-type":"map",
       "x-kubernetes-list-map-keys":["k"],"items":{"type":"object","properties":
-      {"k":{"type":"string"}}}})",
+      {"k":{"type":"string"}},"required":["k"]}})",
                  R"([{"k":"1"},{"k":"1"}])"),
             "{\"v\":[{\"k\":\"1\"},{\"k\":\"1\"}]}\nv[1]: Duplicate value: {\"k\":\"1\"}");
   EXPECT_EQ(Take(R"({"type":"integer","oneOf":[{"minimum":1},{"maximum":5}]})", "3"),
@@ -114,8 +197,8 @@ TEST(CustomSchema, WhatIsNotStructuralIsRefused) {
             "s.properties[v].additionalProperties: Forbidden: additionalProperties and properties "
             "are mutual exclusive");
   EXPECT_EQ(Take(R"({"type":"string","default":5})", "1"),
-            "s.properties[v].default: Invalid value: \"integer\": default in body must be of type "
-            "string: \"integer\"");
+            "s.properties[v].default: Invalid value: \"integer\":  in body must be of type string: "
+            "\"integer\"");
   EXPECT_EQ(Take(R"({"$ref":"#/a","type":"string"})", "1"),
             "s.properties[v].$ref: Forbidden: $ref is not supported");
   EXPECT_EQ(Take(R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})", "1"),

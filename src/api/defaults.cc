@@ -14,6 +14,7 @@
 #include "api/defaults_kinds.h"
 #include "api/defaults_pod.h"
 #include "api/object.h"
+#include "api/pod_parts.h"
 #include "api/quantity.h"
 #include "api/schema.h"
 #include "api/structural.h"
@@ -509,6 +510,8 @@ void PrepareForUpdate(const Kind& type, const Json& old, Json& object, Subresour
     PrepareStatusUpdate(type, old, object);
     return;
   }
+  if (subresource == Subresource::kResize || subresource == Subresource::kEphemeralContainers)
+    rules::KeepAllButPart(old, object, subresource);
   if (type.has_status) KeepMember(old, object, "status");
   if (kind == KindId::kPod && subresource == Subresource::kNone) {
     AddDefaultTolerations(object);

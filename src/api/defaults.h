@@ -30,7 +30,13 @@ void PrepareForCreate(KindId kind, Json& object);
 // not say otherwise stays for five minutes on a node that is not ready or not reached.
 void AddDefaultTolerations(Json& pod);
 
-enum class Subresource : uint8_t { kNone, kStatus, kFinalize };  // kFinalize: of namespaces.
+enum class Subresource : uint8_t {
+  kNone,
+  kStatus,
+  kFinalize,  // Of namespaces.
+  kEphemeralContainers,
+  kResize,
+};
 
 // The same for an update of `old`: what the request may not touch is taken from `old` (the status,
 // or with kStatus everything but status), metadata.generation goes up when the spec changed, and a

@@ -151,6 +151,18 @@ constexpr std::array<TextDefault, 10> kVolumeDefaults = {{
     {"hostPath", "type", ""},
 }};
 
+}  // namespace
+
+void DefaultSources(JsonObject& owner) {
+  for (const TextDefault& entry : kVolumeDefaults) {
+    if (JsonObject* body = ObjectIn(owner, entry.source); body != nullptr) {
+      SetDefault(*body, entry.field, Json(entry.value));
+    }
+  }
+}
+
+namespace {
+
 void DefaultVolume(JsonObject& volume) {
   const bool has_source = std::ranges::any_of(volume, [](const auto& member) {
     return std::string_view(member.key()) != "name" && !member.value().is_null();
@@ -162,14 +174,14 @@ void DefaultVolume(JsonObject& volume) {
       ForObjects(*body, "items", DefaultFieldRef);
     }
   }
+  JsonObject* made = ObjectIn(volume, "ephemeral");
+  JsonObject* claim = made == nullptr ? nullptr : ObjectIn(*made, "volumeClaimTemplate");
+  JsonObject* claim_spec = claim == nullptr ? nullptr : ObjectIn(*claim, "spec");
+  if (claim_spec != nullptr) SetDefault(*claim_spec, "volumeMode", "Filesystem");
   if (JsonObject* projected = ObjectIn(volume, "projected"); projected != nullptr) {
     DefaultProjected(*projected);
   }
-  for (const TextDefault& entry : kVolumeDefaults) {
-    if (JsonObject* body = ObjectIn(volume, entry.source); body != nullptr) {
-      SetDefault(*body, entry.field, Json(entry.value));
-    }
-  }
+  DefaultSources(volume);
   if (JsonObject* image = ObjectIn(volume, "image"); image != nullptr) {
     const Json* name = FindMember(std::as_const(*image), "reference");
     const bool latest = name != nullptr && name->is_string() && IsLatestImage(name->get_string());

@@ -10,6 +10,9 @@ namespace berth::api {
 // A pod's spec, or a template's (whose requests and links are not filled in).
 void DefaultPodSpec(JsonObject& spec, bool is_pod);
 
+// What is a default of the sources of a pod's volume, and of a PersistentVolume.
+void DefaultSources(JsonObject& owner);
+
 // Whether an image without a tag or digest, or with the tag "latest".
 [[nodiscard]] bool IsLatestImage(std::string_view image);
 

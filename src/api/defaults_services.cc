@@ -8,6 +8,11 @@
 namespace berth::api {
 namespace {
 
+bool HasItems(const JsonObject& object, std::string_view member) {
+  const Json* list = FindMember(object, member);
+  return list != nullptr && list->is_array() && !list->get_array().empty();
+}
+
 bool IsEmpty(const JsonObject& object, std::string_view key) {
   const Json* member = FindMember(object, key);
   if (member == nullptr) return true;
@@ -39,7 +44,8 @@ void DefaultServiceSpec(JsonObject& spec) {
       port["targetPort"] = number == nullptr ? Json(0) : Json(*number);
     }
   });
-  if (outside) SetText(spec, "externalTrafficPolicy", "Cluster");
+  const bool by_address = spec["type"] == "ClusterIP" && HasItems(spec, "externalIPs");
+  if (outside || by_address) SetText(spec, "externalTrafficPolicy", "Cluster");
   if (outside || spec["type"] == "ClusterIP") {
     SetDefault(spec, "internalTrafficPolicy", "Cluster");
   }

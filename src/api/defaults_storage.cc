@@ -26,9 +26,7 @@ void DefaultVolume(JsonObject& object) {
   if (policy == nullptr || *policy == "") spec["persistentVolumeReclaimPolicy"] = "Retain";
   SetDefault(spec, "volumeMode", "Filesystem");
   RoundMember(spec, "capacity");
-  if (Json* path = spec.if_contains("hostPath"); path != nullptr && path->is_object()) {
-    SetDefault(path->get_object(), "type", "");
-  }
+  DefaultSources(spec);
 }
 
 void DefaultDriver(JsonObject& spec) {

@@ -65,7 +65,7 @@ class Defined {
 
 constexpr const char* kPorts =
     R"({"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["n","p"],
-        "items":{"type":"object","properties":{"n":{"type":"integer"},
+        "items":{"type":"object","required":["n"],"properties":{"n":{"type":"integer"},
         "p":{"type":"string","default":"TCP"},"x":{"type":"string"}}}})";
 
 TEST(FieldWalk, ListsOfAUsersKindAreToldApartAsItsSchemaSays) {

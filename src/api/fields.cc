@@ -192,6 +192,7 @@ class Conformer {
     std::string_view name;
     int64_t index = -1;
     const Field* field = nullptr;  // Of a member that the schema knows.
+    bool is_key = false;           // Of a map, which Go's decoder doesn't tell.
   };
   // A member and where it belongs: by its order, then by its name.
   struct Member {
@@ -356,11 +357,13 @@ class Conformer {
     for (auto& [key, item] : map) {
       sorted = sorted && last <= std::string_view(key);
       last = key;
+      path_.push_back({.name = key, .is_key = true});
       if (field.shape == Shape::kMapOfLists) {
         ConformList(owner, field, item);
       } else {
         ConformItem(owner, field, item);
       }
+      path_.pop_back();
       if (stops_) return;
     }
     if (!sorted) SortMembers(map);
@@ -545,6 +548,7 @@ class Conformer {
         if (with_indexes) text += fmt::format("[{}]", step.index);
         continue;
       }
+      if (step.is_key && !with_indexes) continue;
       if (!text.empty()) text += '.';
       if (!with_indexes && step.field != nullptr) {
         const std::string_view embedded = GoNamesOf(*step.field).embedded;

@@ -343,6 +343,9 @@ TrackedType TrackedTypeOf(const Kind& kind, std::string_view subresource) {
     if (kind.id == KindId::kPod) {
       type.resets = {"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"};
     }
+  } else if (subresource == "ephemeralcontainers" || subresource == "resize") {
+    // Upstream keeps nothing out here, not even what such a write doesn't change.
+    type.resets = {};
   } else if (kind.has_status) {
     type.resets = {"status"};
   }

@@ -25,7 +25,7 @@ struct ManagedEntry {
   std::string manager;
   bool applied = false;  // The operation: Apply, else Update.
   std::string api_version;
-  std::string subresource;  // "status", "scale", or empty.
+  std::string subresource;  // "status", "scale", "resize"..., or empty.
   std::string time;         // RFC 3339; empty when nobody said.
   FieldSet fields;
 };

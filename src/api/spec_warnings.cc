@@ -9,8 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "api/base64.h"
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/run_plan.h"
 #include "api/well_known.h"
 
 namespace berth::api {
@@ -33,8 +35,13 @@ constexpr std::array<Note, 5> kOldLabels = {{
      R"(deprecated since v1.17; use "node.kubernetes.io/instance-type" instead)"},
 }};
 
-constexpr std::array<Note, 4> kOldVolumes = {{
+constexpr std::array<Note, 9> kOldVolumes = {{
+    {"photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"},
     {"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"},
+    {"scaleIO", "deprecated in v1.16, non-functional in v1.22+"},
+    {"flocker", "deprecated in v1.22, non-functional in v1.25+"},
+    {"storageos", "deprecated in v1.22, non-functional in v1.25+"},
+    {"quobyte", "deprecated in v1.22, non-functional in v1.25+"},
     {"glusterfs", "deprecated in v1.25, non-functional in v1.26+"},
     {"cephfs", "deprecated in v1.28, non-functional in v1.31+"},
     {"rbd", "deprecated in v1.28, non-functional in v1.31+"},
@@ -44,6 +51,7 @@ constexpr std::array<Note, 4> kOldVolumes = {{
 constexpr size_t kWarningsMax = 256;
 // With so many of one number and protocol each further one is compared.
 constexpr size_t kPortsComparedMax = 64;
+constexpr size_t kFilesComparedMax = 256;  // Likewise, of one volume.
 constexpr std::string_view kOldSeccomp =
     R"(non-functional in v1.27+; use the "seccompProfile" field instead)";
 constexpr std::string_view kOldAppArmor =
@@ -54,6 +62,10 @@ template <size_t kCount>
 std::string_view TextOfNote(const std::array<Note, kCount>& notes, std::string_view key) {
   const auto found = std::ranges::find(notes, key, &Note::key);
   return found == notes.end() ? std::string_view() : found->text;
+}
+
+std::string_view ShownVolume(std::string_view source) {
+  return source == "storageos" ? "storageOS" : source;
 }
 
 class Warner {
@@ -67,9 +79,11 @@ class Warner {
   void OfClassAnnotation(const Json& object);
   void OfStoredClaim(const Json& claim);
   void OfVolume(const Json& volume);
+  void OfSecret(const Json& secret);
   void OfService(const Json& service);
   void OfIngress(const Json& ingress);
   void OfStorageClass(const Json& storage_class);
+  void OfDriver(const Json* old, const Json& driver);
   void OfJob(const Json& job);
   void OfNode(const Json& node);
 
@@ -85,10 +99,12 @@ class Warner {
   void OfPodAffinity(const std::string& path, const Json& affinity);
   void OfSpread(const std::string& spec, const Json& pods);
   void OfVolumes(const std::string& spec, const Json& pods);
+  void OfFiles(const Json& volume);
   void OfNames(const std::string& spec, const Json& pods);
   void OfContainers(const std::string& where, const Json& pods);
   void OfContainer(const std::string& path, const Json& container);
   void OfPorts(const std::string& spec, const Json& pods);
+  void OfPortNames(const std::string& spec, const Json& pods);
 
   std::vector<std::string> warnings_;
 };
@@ -173,10 +189,76 @@ void Warner::OfVolumes(const std::string& spec, const Json& pods) {
   for (size_t i = 0; i < volumes.size(); ++i) {
     const std::string path = fmt::format("{}.volumes[{}]", spec, i);
     for (const Note& old : kOldVolumes) {
-      if (FindMember(volumes[i], old.key) != nullptr) Add("{}.{}: {}", path, old.key, old.text);
+      if (FindMember(volumes[i], old.key) == nullptr) continue;
+      Add("{}.{}: {}", path, ShownVolume(old.key), old.text);
     }
     if (const Json* claim = FindPath(volumes[i], "ephemeral.volumeClaimTemplate.spec"))
       OfClaim(path + ".ephemeral.volumeClaimTemplate.spec", *claim);
+  }
+}
+
+// Files of a volume, of which one would take the place of another.
+class Files {
+ public:
+  struct File {
+    std::string path;
+    std::string source;  // Of a projected volume.
+
+    [[nodiscard]] std::string Text() const {
+      return source.empty() ? fmt::format("\"{}\"", path)
+                            : fmt::format("\"{}\" ({})", path, source);
+    }
+    bool operator==(const File&) const = default;
+  };
+
+  // Those of the volume already that are in the way.
+  std::vector<std::string> Add(std::string_view path, std::string_view source) {
+    while (path.ends_with('/')) path.remove_suffix(1);
+    File file{.path = std::string(path), .source = std::string(source)};
+    std::vector<std::string> overlaps;
+    const std::string below = file.path + "/";
+    for (const File& other : files_) {
+      if (path.empty() || other.path.empty()) continue;
+      const std::string other_below = other.path + "/";
+      if (!other_below.starts_with(below) && !below.starts_with(other_below)) continue;
+      overlaps.push_back(fmt::format("{} with {}", file.Text(), other.Text()));
+    }
+    if (files_.size() < kFilesComparedMax) files_.push_back(std::move(file));
+    return overlaps;
+  }
+
+ private:
+  std::vector<File> files_;
+};
+
+void Warner::OfFiles(const Json& volume) {
+  const std::string_view name = TextAt(volume, "name");
+  Files files;
+  const auto add = [&](std::string_view path, std::string_view source, std::string_view what) {
+    for (const std::string& overlap : files.Add(path, source))
+      Add("volume \"{}\" ({}): overlapping paths: {}", name, what, overlap);
+  };
+  const auto add_items = [&](const Json& owner, std::string_view source, std::string_view what) {
+    for (const Json& item : ArrayAt(owner, "items")) add(TextAt(item, "path"), source, what);
+  };
+  if (const Json* map = FindMember(volume, "configMap"))
+    add_items(*map, "", fmt::format("ConfigMap \"{}\"", TextAt(*map, "name")));
+  if (const Json* secret = FindMember(volume, "secret"))
+    add_items(*secret, "", fmt::format("Secret \"{}\"", TextAt(*secret, "secretName")));
+  if (const Json* downward = FindMember(volume, "downwardAPI"))
+    add_items(*downward, "", "DownwardAPI");
+  for (const Json& source : ArrayAt(volume, "projected.sources")) {
+    if (source.is_object() && source.get_object().empty()) {
+      Add("volume \"{}\" (Projected) has no sources provided", name);
+    } else if (const Json* map = FindMember(source, "configMap")) {
+      add_items(*map, fmt::format("ConfigMap \"{}\"", TextAt(*map, "name")), "Projected");
+    } else if (const Json* secret = FindMember(source, "secret")) {
+      add_items(*secret, fmt::format("Secret \"{}\"", TextAt(*secret, "name")), "Projected");
+    } else if (const Json* downward = FindMember(source, "downwardAPI")) {
+      add_items(*downward, "DownwardAPI", "Projected");
+    } else if (const Json* token = FindMember(source, "serviceAccountToken")) {
+      add(TextAt(*token, "path"), "ServiceAccountToken", "Projected");
+    }
   }
 }
 
@@ -192,11 +274,12 @@ void Warner::OfNames(const std::string& spec, const Json& pods) {
   std::set<std::string_view> names;
   for (size_t i = 0; i < secrets.size(); ++i) {
     const std::string_view name = TextAt(secrets[i], "name");
-    if (name.empty()) {
-      Add("{}.imagePullSecrets[{}].name: invalid empty name \"\"", spec, i);
-    } else if (!names.insert(name).second) {
+    if (!names.insert(name).second)
       Add("{}.imagePullSecrets[{}].name: duplicate name \"{}\"", spec, i, name);
-    }
+  }
+  for (size_t i = 0; i < secrets.size(); ++i) {
+    if (TextAt(secrets[i], "name").empty())
+      Add("{}.imagePullSecrets[{}].name: invalid empty name \"\"", spec, i);
   }
 }
 
@@ -213,6 +296,11 @@ void Warner::OfContainer(const std::string& path, const Json& container) {
   for (size_t i = 0; i < variables.size(); ++i) {
     const std::string_view name = TextAt(variables[i], "name");
     if (names.insert(name).second) continue;
+    // One that is made of the one before is meant so.
+    const std::string before = fmt::format("$({})", name);
+    const std::string_view value = TextAt(variables[i], "value");
+    const bool made_of = value != before && value.contains(before);
+    if (made_of && FindMember(variables[i], "valueFrom") == nullptr) continue;
     Add("{}.env[{}]: hides previous definition of \"{}\", which may be dropped when using apply",
         path, i, name);
   }
@@ -248,6 +336,12 @@ void Warner::OfPorts(const std::string& spec, const Json& pods) {
       const JsonArray& ports = ArrayAt(containers[i], "ports");
       for (size_t k = 0; k < ports.size(); ++k) {
         Port one{.path = fmt::format("{}.{}[{}].ports[{}]", spec, list, i, k), .port = &ports[k]};
+        if (!address(one).empty() && number(one) == 0) {
+          Add("{}: hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{} Protocol:{} "
+              "HostIP:{}}}",
+              one.path, TextAt(ports[k], "name"), IntegerAt(ports[k], "containerPort"),
+              TextAt(ports[k], "protocol"), address(one));
+        }
         std::vector<Port>& before =
             ports_before[{IntegerAt(ports[k], "containerPort"), TextAt(ports[k], "protocol")}];
         for (const Port& other : before) {
@@ -269,6 +363,27 @@ void Warner::OfPorts(const std::string& spec, const Json& pods) {
   }
 }
 
+// Services and probes that name a port get the first one.
+void Warner::OfPortNames(const std::string& spec, const Json& pods) {
+  std::map<std::string_view, std::string> named;
+  for (const std::string_view list : kContainerLists) {
+    const JsonArray& containers = ArrayAt(OrEmptyObject(FindMember(pods, "spec")), list);
+    for (size_t i = 0; i < containers.size(); ++i) {
+      const JsonArray& ports = ArrayAt(containers[i], "ports");
+      for (size_t k = 0; k < ports.size(); ++k) {
+        const std::string_view name = TextAt(ports[k], "name");
+        if (name.empty()) continue;
+        std::string path = fmt::format("{}.{}[{}].ports[{}]", spec, list, i, k);
+        const auto [first, is_new] = named.try_emplace(name, path);
+        if (is_new) continue;
+        Add("{}: duplicate port name \"{}\" with {}, services and probes that select ports by name "
+            "will use {}",
+            path, name, first->second, first->second);
+      }
+    }
+  }
+}
+
 void Warner::OfPods(const std::string& where, const Json& pods) {
   const std::string spec = where + "spec";
   const JsonObject& annotations = ObjectAt(pods, "metadata.annotations");
@@ -277,6 +392,8 @@ void Warner::OfPods(const std::string& where, const Json& pods) {
       Add("{}metadata.annotations[{}]: {}", where, std::string_view(annotation.key()),
           kOldAppArmor);
   }
+  for (const std::string& warning : AnnotationWarnings(StringMapAt(pods, "metadata.annotations")))
+    Add("{}{}", where, warning);
   for (const auto& label : ObjectAt(pods, "spec.nodeSelector")) {
     const std::string_view text = TextOfNote(kOldLabels, label.key());
     if (!text.empty()) Add("{}.nodeSelector[{}]: {}", spec, std::string_view(label.key()), text);
@@ -288,6 +405,7 @@ void Warner::OfPods(const std::string& where, const Json& pods) {
         "v1.16+; use the \"priorityClassName\" field instead",
         where);
   OfVolumes(spec, pods);
+  for (const Json& volume : ArrayAt(pods, "spec.volumes")) OfFiles(volume);
   OfNames(spec, pods);
   for (const std::string_view resource : {"memory", "ephemeral-storage"})
     Fraction(spec + ".overhead", OrEmptyObject(FindPath(pods, "spec.overhead")), resource);
@@ -295,6 +413,7 @@ void Warner::OfPods(const std::string& where, const Json& pods) {
     Add("{}metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]: {}", where, kOldSeccomp);
   OfContainers(where, pods);
   OfPorts(spec, pods);
+  OfPortNames(spec, pods);
   if (IntegerAt(pods, "spec.terminationGracePeriodSeconds") < 0)
     Add("{}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be "
         "treated as 1",
@@ -327,9 +446,20 @@ void Warner::OfVolume(const Json& volume) {
   for (size_t i = 0; i < terms.size(); ++i)
     OfTerm(fmt::format("spec.nodeAffinity.required.nodeSelectorTerms[{}]", i), terms[i]);
   const Json& spec = OrEmptyObject(FindMember(volume, "spec"));
-  for (const Note& old : kOldVolumes) {
-    if (FindMember(spec, old.key) != nullptr) Add("spec.{}: {}", old.key, old.text);
+  for (const std::string_view source :
+       {"cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd"}) {
+    if (FindMember(spec, source) == nullptr) continue;
+    Add("spec.{}: {}", ShownVolume(source), TextOfNote(kOldVolumes, source));
   }
+}
+
+// A certificate that can't be used. What is in it is not looked at.
+void Warner::OfSecret(const Json& secret) {
+  if (TextAt(secret, "type") != "kubernetes.io/tls") return;
+  const Json* certificate = FindMember(ObjectAt(secret, "data"), "tls.crt");
+  const std::string text =
+      certificate == nullptr ? "" : DecodeBase64(TextOf(*certificate)).value_or("");
+  if (!text.contains("-----BEGIN ")) Add("tls: failed to find any PEM data in certificate input");
 }
 
 void Warner::OfService(const Json& service) {
@@ -346,8 +476,14 @@ void Warner::OfService(const Json& service) {
     if (TextAt(service, "spec.sessionAffinity") == "ClientIP")
       Add("spec.SessionAffinity is ignored for headless services");
   }
-  if (TextAt(service, "spec.type") == "ExternalName" && addresses)
-    Add("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+  const bool named = TextAt(service, "spec.type") == "ExternalName";
+  if (addresses && !named && TextAt(service, "spec.clusterIP") != "None")
+    Add("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
+  if (named && addresses) Add("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+  if (!named && !TextAt(service, "spec.externalName").empty())
+    Add("spec.externalName is ignored when spec.type is not \"ExternalName\"");
+  if (TextAt(service, "spec.trafficDistribution") == "PreferClose")
+    Add("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
 }
 
 void Warner::OfIngress(const Json& ingress) {
@@ -357,6 +493,14 @@ void Warner::OfIngress(const Json& ingress) {
   }
   Add("annotation \"kubernetes.io/ingress.class\" is deprecated, please use "
       "'spec.ingressClassName' instead");
+}
+
+void Warner::OfDriver(const Json* old, const Json& driver) {
+  const JsonArray& requests = ArrayAt(driver, "spec.tokenRequests");
+  if (requests.empty() || FindPath(driver, "spec.serviceAccountTokenInSecrets") != nullptr) return;
+  if (old != nullptr && SameJson(Json(requests), Json(ArrayAt(*old, "spec.tokenRequests")))) return;
+  Add("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+      "prevent possible logging of tokens in volume attributes");
 }
 
 void Warner::OfStorageClass(const Json& storage_class) {
@@ -450,6 +594,9 @@ std::vector<std::string> SpecWarnings(const Kind& kind, const Json* old, const J
     case KindId::kPersistentVolume:
       warner.OfVolume(object);
       break;
+    case KindId::kSecret:
+      warner.OfSecret(object);
+      break;
     case KindId::kService:
       warner.OfService(object);
       break;
@@ -458,6 +605,9 @@ std::vector<std::string> SpecWarnings(const Kind& kind, const Json* old, const J
       break;
     case KindId::kStorageClass:
       warner.OfStorageClass(object);
+      break;
+    case KindId::kCsiDriver:
+      warner.OfDriver(old, object);
       break;
     case KindId::kNode:
       warner.OfNode(object);

@@ -88,6 +88,38 @@ TEST(SpecWarnings, VariablesPortsAndNamesThatHideEachOther) {
       "spec.containers[0].ports[1]\n");
 }
 
+TEST(SpecWarnings, PortsByTheirNamesAndVariablesThatAreMadeOfEachOther) {
+  EXPECT_EQ(OfPod(R"json({"containers":[
+      {"name":"c","env":[{"name":"A"},{"name":"A","value":"$(A)1"},{"name":"A","value":"$(A)"},
+                         {"name":"A","value":"$(A)1","valueFrom":{}}],
+       "ports":[{"name":"p","containerPort":80,"protocol":"TCP","hostIP":"1.2.3.4"}]},
+      {"name":"d","ports":[{"name":"p","containerPort":81,"protocol":"TCP"}]}]})json"),
+            "spec.containers[0].env[2]: hides previous definition of \"A\", which may be dropped "
+            "when using apply\n"
+            "spec.containers[0].env[3]: hides previous definition of \"A\", which may be dropped "
+            "when using apply\n"
+            "spec.containers[0].ports[0]: hostIP set without hostPort: {Name:p HostPort:0 "
+            "ContainerPort:80 Protocol:TCP HostIP:1.2.3.4}\n"
+            "spec.containers[1].ports[0]: duplicate port name \"p\" with "
+            "spec.containers[0].ports[0], services and probes that select ports by name will use "
+            "spec.containers[0].ports[0]\n");
+}
+
+TEST(SpecWarnings, FilesOfAVolumeInEachOthersPlace) {
+  EXPECT_EQ(OfPod(R"({"containers":[{"name":"c"}],"volumes":[
+      {"name":"m","configMap":{"name":"x","items":[{"path":"a"},{"path":"ab"},{"path":"a/b/"}]}},
+      {"name":"d","downwardAPI":{"items":[{"path":"a"},{"path":"a"}]}},
+      {"name":"p","projected":{"sources":[{},{"secret":{"name":"s","items":[{"path":"a/b"}]}},
+          {"serviceAccountToken":{"path":"a"}}]}},
+      {"name":"q","storageos":{}}]})"),
+            "spec.volumes[3].storageOS: deprecated in v1.22, non-functional in v1.25+\n"
+            "volume \"m\" (ConfigMap \"x\"): overlapping paths: \"a/b\" with \"a\"\n"
+            "volume \"d\" (DownwardAPI): overlapping paths: \"a\" with \"a\"\n"
+            "volume \"p\" (Projected) has no sources provided\n"
+            "volume \"p\" (Projected): overlapping paths: \"a\" (ServiceAccountToken) with "
+            "\"a/b\" (Secret \"s\")\n");
+}
+
 TEST(SpecWarnings, SelectorsThatMatchNothingAndLabelsOfThePast) {
   EXPECT_EQ(
       OfPod(R"({"nodeSelector":{"failure-domain.beta.kubernetes.io/zone":"z"},"affinity":{

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/stream_parser.hpp>
 #include <string>
 
 #include "api/base64.h"
 #include "api/custom_definition.h"
 #include "api/object.h"
+#include "api/pod_parts.h"
 #include "api/validate_access.h"
 #include "api/validate_budget.h"
 #include "api/validate_common.h"
@@ -22,6 +24,7 @@
 #include "api/validate_storage.h"
 #include "api/validate_webhooks.h"
 #include "api/validate_workloads.h"
+#include "base/check.h"
 
 namespace berth::api {
 namespace {
@@ -76,6 +79,40 @@ constexpr std::array<SecretRule, 5> kSecretKeys = {{
     {"kubernetes.io/tls", "tls.key"},
 }};
 
+// What Go's decoder has against a text that is to be a JSON object, or "". Of an unexpected
+// character it is told what Go says most often.
+std::string WhyNoObject(std::string_view text) {
+  boost::json::stream_parser parser;
+  boost::system::error_code error;
+  const size_t read = parser.write_some(text.data(), text.size(), error);
+  if (!error && read == text.size()) parser.finish(error);
+  if (error && read == text.size()) return "unexpected end of JSON input";
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t next = text.find_first_not_of(kBlanks, read);
+  if (error || next != std::string_view::npos) {
+    const char odd = error ? text[read] : text[next];
+    return fmt::format("invalid character '{}' {}", odd,
+                       error ? "looking for beginning of value" : "after top-level value");
+  }
+  const Json value = parser.release();
+  if (value.is_object() || value.is_null()) return "";
+  std::string_view kind = "number";
+  if (value.is_array()) kind = "array";
+  if (value.is_string()) kind = "string";
+  if (value.is_bool()) kind = "bool";
+  return fmt::format("json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                     kind);
+}
+
+void CheckDockerConfig(FieldErrors& errors, const Path& data, const JsonObject& given,
+                       std::string_view key) {
+  const Json* value = FindMember(given, key);
+  if (value == nullptr) return;
+  std::string why = WhyNoObject(DecodeBase64(TextOf(*value)).value_or(""));
+  if (why.empty()) return;
+  AddInvalid(errors, data.Key(key), Json("<secret contents redacted>"), std::move(why));
+}
+
 void CheckSecret(FieldErrors& errors, const Json& object) {
   const JsonObject& data = ObjectAt(object, "data");
   const Path path("data");
@@ -89,6 +126,13 @@ void CheckSecret(FieldErrors& errors, const Json& object) {
   for (const SecretRule& rule : kSecretKeys) {
     if (rule.type == type && !data.contains(rule.key)) AddRequired(errors, path.Key(rule.key));
   }
+  if (type == "kubernetes.io/dockercfg") CheckDockerConfig(errors, path, data, ".dockercfg");
+  if (type == "kubernetes.io/dockerconfigjson")
+    CheckDockerConfig(errors, path, data, ".dockerconfigjson");
+  if (const Json* key = FindMember(data, "ssh-privatekey");
+      type == "kubernetes.io/ssh-auth" && key != nullptr && TextOf(*key).empty()) {
+    AddRequired(errors, path.Key("ssh-privatekey"));
+  }
   if (type == "kubernetes.io/basic-auth" && !data.contains("username") &&
       !data.contains("password")) {
     AddRequired(errors, path.Key("username"));
@@ -98,7 +142,8 @@ void CheckSecret(FieldErrors& errors, const Json& object) {
     const Path meta("metadata");
     const Path annotations = meta.At("annotations");
     constexpr std::string_view kAccount = "kubernetes.io/service-account.name";
-    if (FindMember(ObjectAt(object, "metadata.annotations"), kAccount) == nullptr) {
+    const Json* account = FindMember(ObjectAt(object, "metadata.annotations"), kAccount);
+    if (account == nullptr || TextOf(*account).empty()) {
       AddRequired(errors, annotations.Key(kAccount));
     }
   }
@@ -500,7 +545,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       rules::CheckJob(errors, object);
       break;
     case KindId::kPodDisruptionBudget:
-      CheckMeta(errors, object, true, CheckPathSegment);
+      rules::CheckCustomMeta(errors, object, true, CheckPathSegment);
       rules::CheckBudget(errors, object);
       break;
     case KindId::kNode:
@@ -601,12 +646,26 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
   return errors;
 }
 
+FieldErrors ValidatePart(const Json& old, const Json& pod, Subresource part) {
+  FieldErrors errors;
+  if (part == Subresource::kResize) {
+    rules::CheckResize(errors, old, pod);
+  } else {
+    rules::CheckEphemeralUpdate(errors, old, pod);
+  }
+  return errors;
+}
+
 }  // namespace
 
 FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
                            Subresource subresource) {
   if (KindOf(kind).custom) return ValidateUpdate(KindOf(kind), old, object, subresource);
   if (subresource == Subresource::kStatus) return ValidateStatus(kind, old, object);
+  if (subresource == Subresource::kResize || subresource == Subresource::kEphemeralContainers) {
+    CHECK(kind == KindId::kPod);
+    return ValidatePart(old, object, subresource);
+  }
   if (const BothCheck check = BothCheckOf(kind)) return Checked(check, &old, object);
   FieldErrors errors;
   switch (kind) {
@@ -651,7 +710,7 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
       CheckEventParts(errors, object, kCoreNames);
       break;
     case KindId::kPodDisruptionBudget:
-      CheckMetaUpdate(errors, old, object);
+      rules::CheckCustomMetaUpdate(errors, old, object);
       rules::CheckBudget(errors, object);
       break;
     case KindId::kScale:

@@ -320,17 +320,79 @@ IpFamily FamilyOf(std::string_view ip) {
   return IN6_IS_ADDR_V4MAPPED(&address) ? IpFamily::kMapped : IpFamily::kV6;
 }
 
-void CheckCidr(FieldErrors& errors, const Path& path, std::string_view range) {
-  const size_t slash = range.find('/');
-  int bits = -1;
-  if (slash != std::string_view::npos && FamilyOf(range.substr(0, slash)) != IpFamily::kNone) {
-    const char* const end = range.data() + range.size();
-    const auto [rest, error] = std::from_chars(range.data() + slash + 1, end, bits);
-    const int most = range.substr(0, slash).contains(':') ? 128 : 32;
-    if (error == std::errc() && rest == end && bits >= 0 && bits <= most) return;
+namespace {
+
+// Octets without leading zeros, which Go once read as well.
+std::string WithoutZeros(std::string_view ip) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string text;
+  for (size_t i = 0; i < ip.size(); ++i) {
+    const bool begins = text.empty() || !is_digit(text.back());
+    if (begins && ip[i] == '0' && i + 1 < ip.size() && is_digit(ip[i + 1])) continue;
+    text += ip[i];
   }
-  AddInvalid(errors, path, range,
-             Messages{"must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"});
+  return text;
+}
+
+}  // namespace
+
+std::optional<CidrRange> ParseCidr(std::string_view range) {
+  const size_t slash = range.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::string_view ip = range.substr(0, slash);
+  if (FamilyOf(ip) == IpFamily::kNone) return std::nullopt;
+  int bits = -1;
+  const char* const end = range.data() + range.size();
+  const auto [rest, error] = std::from_chars(range.data() + slash + 1, end, bits);
+  const int most = ip.contains(':') ? 128 : 32;
+  if (error != std::errc() || rest != end || bits < 0 || bits > most) return std::nullopt;
+  CidrRange parsed{.six = most == 128, .bits = bits};
+  inet_pton(parsed.six ? AF_INET6 : AF_INET, std::string(ip).c_str(), parsed.bytes.data());
+  return parsed;
+}
+
+bool CidrRange::HasBitsBehind() const {
+  for (int i = bits; i < 8 * static_cast<int>(bytes.size()); ++i) {
+    if ((bytes.at(static_cast<size_t>(i / 8)) >> (7 - i % 8) & 1) != 0) return true;
+  }
+  return false;
+}
+
+bool CidrRange::ContainsStrictly(const CidrRange& other) const {
+  if (six != other.six || bits >= other.bits) return false;
+  for (int i = 0; i < bits; ++i) {
+    const auto at = static_cast<size_t>(i / 8);
+    if (((bytes.at(at) ^ other.bytes.at(at)) >> (7 - i % 8) & 1) != 0) return false;
+  }
+  return true;
+}
+
+void CheckIp(FieldErrors& errors, const Path& path, std::string_view ip) {
+  const IpFamily family = FamilyOf(ip);
+  if (family == IpFamily::kMapped) {
+    AddInvalid(errors, path, ip, Messages{"must not be an IPv4-mapped IPv6 address"});
+  } else if (family == IpFamily::kNone) {
+    AddInvalid(errors, path, ip,
+               Messages{FamilyOf(WithoutZeros(ip)) == IpFamily::kV4
+                            ? "must not have leading 0s"
+                            : "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"});
+  }
+}
+
+void CheckCidr(FieldErrors& errors, const Path& path, std::string_view range) {
+  const std::optional<CidrRange> parsed = ParseCidr(range);
+  if (!parsed) {
+    AddInvalid(errors, path, range,
+               Messages{ParseCidr(WithoutZeros(range))
+                            ? "must not have leading 0s in IP or prefix length"
+                            : "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"});
+    return;
+  }
+  if (FamilyOf(range.substr(0, range.find('/'))) == IpFamily::kMapped) {
+    AddInvalid(errors, path, range, Messages{"must not have an IPv4-mapped IPv6 address"});
+  } else if (parsed->HasBitsBehind()) {
+    AddInvalid(errors, path, range, Messages{"must not have bits set beyond the prefix length"});
+  }
 }
 
 void CheckTaints(FieldErrors& errors, const Path& path, const JsonArray& taints) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,7 +101,19 @@ void CheckPortOrName(FieldErrors& errors, const Path& path, const Json* port);
 enum class IpFamily : uint8_t { kNone, kV4, kV6, kMapped };
 [[nodiscard]] IpFamily FamilyOf(std::string_view ip);
 
+void CheckIp(FieldErrors& errors, const Path& path, std::string_view ip);
+
 // A range of addresses: 10.0.0.0/8.
+struct CidrRange {
+  bool six = false;
+  int bits = 0;  // Of the prefix.
+  std::array<uint8_t, 16> bytes{};
+
+  [[nodiscard]] bool HasBitsBehind() const;
+  // Whether `other` is a part of it, and not all.
+  [[nodiscard]] bool ContainsStrictly(const CidrRange& other) const;
+};
+[[nodiscard]] std::optional<CidrRange> ParseCidr(std::string_view range);
 void CheckCidr(FieldErrors& errors, const Path& path, std::string_view range);
 
 // One amount of a resource list.

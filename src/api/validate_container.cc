@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,7 +10,9 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/validate_env.h"
 #include "api/validate_pod.h"
+#include "api/validate_security.h"
 
 namespace berth::api::rules {
 namespace {
@@ -45,120 +48,10 @@ void CheckPorts(FieldErrors& errors, const Path& container, const JsonArray& por
   }
 }
 
-// pkg/apis/core/pods/helpers.go, and what of it a variable may have.
-void CheckFieldPath(FieldErrors& errors, const Path& reference, std::string_view path) {
-  constexpr std::array<std::string_view, 9> kForVariables = {"metadata.name",
-                                                             "metadata.namespace",
-                                                             "metadata.uid",
-                                                             "spec.nodeName",
-                                                             "spec.serviceAccountName",
-                                                             "status.hostIP",
-                                                             "status.hostIPs",
-                                                             "status.podIP",
-                                                             "status.podIPs"};
-  constexpr std::array<std::string_view, 5> kForFiles = {"metadata.annotations", "metadata.labels",
-                                                         "spec.restartPolicy", "spec.schedulerName",
-                                                         "status.phase"};
-  const Path at = reference.At("fieldPath");
-  const size_t bracket = path.ends_with("']") ? path.find("['") : std::string_view::npos;
-  if (bracket != std::string_view::npos) {
-    const std::string_view map = path.substr(0, bracket);
-    if (map != "metadata.annotations" && map != "metadata.labels") {
-      AddInvalid(errors, at, path,
-                 {fmt::format("error converting fieldPath: field label does not support subscript: "
-                              "{}",
-                              path)});
-      return;
-    }
-    std::string key(path.substr(bracket + 2, path.size() - bracket - 4));
-    if (map == "metadata.annotations") {
-      std::ranges::transform(key, key.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-      });
-    }
-    AddInvalid(errors, reference, key, CheckQualifiedName(key));
-    return;
-  }
-  if (path == "spec.host") path = "spec.nodeName";
-  if (std::ranges::find(kForVariables, path) != kForVariables.end()) return;
-  if (std::ranges::find(kForFiles, path) != kForFiles.end()) {
-    errors.push_back(NotSupportedField(at.text(), path, kForVariables));
-    return;
-  }
-  AddInvalid(errors, at, path,
-             {fmt::format("error converting fieldPath: field label not supported: {}", path)});
-}
-
-void CheckEnvSource(FieldErrors& errors, const Path& path, const Json& variable) {
-  const JsonObject& source = ObjectAt(variable, "valueFrom");
-  if (FindPath(variable, "valueFrom") == nullptr) return;
-  if (source.empty()) {
-    AddInvalid(errors, path, Json(""),
-               "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
-               "`secretKeyRef` or `fileKeyRef`");
-  }
-  if (!TextAt(variable, "value").empty() && !source.empty()) {
-    AddInvalid(errors, path, Json(""), "may not be specified when `value` is not empty");
-  } else if (source.size() > 1) {
-    AddInvalid(errors, path, Json(""), "may not have more than one field specified at a time");
-  }
-  for (const std::string_view reference : {"configMapKeyRef", "secretKeyRef"}) {
-    const Json* target = FindMember(source, reference);
-    if (target == nullptr) continue;
-    const Path at = path.At(reference);
-    const std::string_view key = TextAt(*target, "key");
-    if (key.empty()) {
-      AddRequired(errors, at.At("key"));
-    } else {
-      AddInvalid(errors, at.At("key"), key, CheckConfigMapKey(key));
-    }
-  }
-  if (const Json* field = FindMember(source, "fieldRef")) {
-    const Path at = path.At("fieldRef");
-    const std::string_view field_path = TextAt(*field, "fieldPath");
-    if (field_path.empty()) {
-      AddRequired(errors, at.At("fieldPath"));
-    } else {
-      CheckFieldPath(errors, at, field_path);
-    }
-  }
-}
-
-void CheckEnv(FieldErrors& errors, const Path& container, const JsonArray& variables) {
-  for (size_t i = 0; i < variables.size(); ++i) {
-    const Path path = container.At("env", i);
-    const std::string_view name = TextAt(variables[i], "name");
-    if (name.empty()) {
-      AddRequired(errors, path.At("name"));
-    } else {
-      AddInvalid(errors, path.At("name"), name, CheckEnvVarName(name));
-    }
-    CheckEnvSource(errors, path.At("valueFrom"), variables[i]);
-  }
-}
-
 std::set<std::string_view> NamesOf(const JsonArray& list) {
   std::set<std::string_view> names;
   for (const Json& item : list) names.insert(TextAt(item, "name"));
   return names;
-}
-
-// `volumes`: the names of the pod's.
-void CheckMounts(FieldErrors& errors, const Path& container, const Json& body,
-                 const std::set<std::string_view>& volumes) {
-  const JsonArray& mounts = ArrayAt(body, "volumeMounts");
-  std::set<std::string_view> paths;
-  for (size_t i = 0; i < mounts.size(); ++i) {
-    const Path path = container.At("volumeMounts", i);
-    const std::string_view name = TextAt(mounts[i], "name");
-    const std::string_view where = TextAt(mounts[i], "mountPath");
-    if (name.empty()) AddRequired(errors, path.At("name"));
-    if (!volumes.contains(name)) errors.push_back(NotFoundField(path.At("name").text(), name));
-    if (where.empty()) AddRequired(errors, path.At("mountPath"));
-    if (!paths.insert(where).second) {
-      AddInvalid(errors, path.At("mountPath"), where, {"must be unique"});
-    }
-  }
 }
 
 void CheckResourceName(FieldErrors& errors, const Path& path, std::string_view name) {
@@ -272,8 +165,18 @@ void CheckRequirements(FieldErrors& errors, const Path& path, const Requirements
   if (huge && !plain) AddForbidden(errors, path, "HugePages require cpu or memory");
 }
 
+constexpr const char* kHeaderMessage =
+    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
+    "regex used for validation is '[-A-Za-z0-9]+')";
+bool IsHeaderName(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-';
+  });
+}
+
 // Exactly one of the ways to act must stand.
-void CheckHandler(FieldErrors& errors, const Path& path, const Json& handler) {
+void CheckHandler(FieldErrors& errors, const Path& path, const Json& handler,
+                  std::optional<int64_t> grace_seconds) {
   int count = 0;
   if (const Json* exec = FindMember(handler, "exec")) {
     ++count;
@@ -286,6 +189,10 @@ void CheckHandler(FieldErrors& errors, const Path& path, const Json& handler) {
     if (TextAt(*http, "path").empty()) AddRequired(errors, at.At("path"));
     CheckPortOrName(errors, at.At("port"), FindMember(*http, "port"));
     CheckEnum(errors, at.At("scheme"), TextAt(*http, "scheme"), kSchemes);
+    for (const Json& header : ArrayAt(*http, "httpHeaders")) {
+      const std::string_view name = TextAt(header, "name");
+      if (!IsHeaderName(name)) AddInvalid(errors, at.At("httpHeaders"), name, {kHeaderMessage});
+    }
   }
   if (const Json* tcp = FindMember(handler, "tcpSocket")) {
     ++count;
@@ -297,7 +204,16 @@ void CheckHandler(FieldErrors& errors, const Path& path, const Json& handler) {
     const Path at = path.At("grpc");
     CheckPort(errors, at.At("port"), IntegerAt(*grpc, "port"));
   }
-  if (FindMember(handler, "sleep") != nullptr) ++count;
+  if (const Json* sleep = FindMember(handler, "sleep")) {
+    ++count;
+    const int64_t seconds = IntegerAt(*sleep, "seconds");
+    if (grace_seconds && (seconds < 0 || seconds > *grace_seconds)) {
+      errors.push_back(InvalidField(
+          path.At("sleep").text(), seconds,
+          fmt::format("must be non-negative and less than terminationGracePeriodSeconds ({})",
+                      *grace_seconds)));
+    }
+  }
   if (count == 0) {
     AddRequired(errors, path, "must specify a handler type");
   } else if (count > 1) {
@@ -305,9 +221,12 @@ void CheckHandler(FieldErrors& errors, const Path& path, const Json& handler) {
   }
 }
 
-void CheckProbe(FieldErrors& errors, const Path& path, const Json* probe, bool must_succeed_once) {
+enum class ProbeOf : uint8_t { kLife, kReadiness };
+
+void CheckProbe(FieldErrors& errors, const Path& path, const Json* probe, ProbeOf what,
+                std::optional<int64_t> grace_seconds) {
   if (probe == nullptr) return;
-  CheckHandler(errors, path, *probe);
+  CheckHandler(errors, path, *probe, grace_seconds);
   constexpr std::array<std::string_view, 5> kCounts = {"initialDelaySeconds", "timeoutSeconds",
                                                        "periodSeconds", "successThreshold",
                                                        "failureThreshold"};
@@ -317,56 +236,108 @@ void CheckProbe(FieldErrors& errors, const Path& path, const Json* probe, bool m
     AddInvalid(errors, path.At("terminationGracePeriodSeconds"), *grace, "must be greater than 0");
   }
   const int64_t successes = IntegerAt(*probe, "successThreshold");
-  if (must_succeed_once && successes != 1) {
+  if (what == ProbeOf::kLife && successes != 1) {
     errors.push_back(InvalidField(path.At("successThreshold").text(), successes, "must be 1"));
+  }
+  if (what == ProbeOf::kReadiness && grace != nullptr) {
+    AddInvalid(errors, path.At("terminationGracePeriodSeconds"), *grace,
+               "must not be set for readinessProbes");
   }
 }
 
-void CheckHooks(FieldErrors& errors, const Path& path, const Json& container) {
+void CheckHooks(FieldErrors& errors, const Path& path, const Json& container,
+                std::optional<int64_t> grace_seconds) {
   if (const Json* lifecycle = FindMember(container, "lifecycle")) {
     const Path at = path.At("lifecycle");
     for (const std::string_view hook : {"postStart", "preStop"}) {
       if (const Json* handler = FindMember(*lifecycle, hook)) {
-        CheckHandler(errors, at.At(hook), *handler);
+        CheckHandler(errors, at.At(hook), *handler, grace_seconds);
       }
     }
   }
-  CheckProbe(errors, path.At("livenessProbe"), FindMember(container, "livenessProbe"), true);
-  CheckProbe(errors, path.At("readinessProbe"), FindMember(container, "readinessProbe"), false);
-  CheckProbe(errors, path.At("startupProbe"), FindMember(container, "startupProbe"), true);
+  for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe"}) {
+    CheckProbe(errors, path.At(probe), FindMember(container, probe),
+               probe == "readinessProbe" ? ProbeOf::kReadiness : ProbeOf::kLife, grace_seconds);
+  }
 }
 
-void CheckSecurity(FieldErrors& errors, const Path& container, const Json& body) {
-  const Json* security = FindMember(body, "securityContext");
-  if (security == nullptr) return;
-  const Path path = container.At("securityContext");
-  for (const std::string_view id : {"runAsUser", "runAsGroup"}) {
-    const int64_t value = IntegerAt(*security, id);
-    if (value < 0 || value > INT32_MAX) {
-      errors.push_back(InvalidField(path.At(id).text(), value, RangeMessage(0, INT32_MAX)));
+void CheckResizePolicies(FieldErrors& errors, const Path& container, const Json& body,
+                         std::string_view pod_policy) {
+  const JsonArray& policies = ArrayAt(body, "resizePolicy");
+  // Upstream names the list where an item is wrong.
+  const Path list = container.At("resizePolicy");
+  std::set<std::string_view> resources;
+  for (size_t i = 0; i < policies.size(); ++i) {
+    const std::string_view resource = TextAt(policies[i], "resourceName");
+    const std::string_view policy = TextAt(policies[i], "restartPolicy");
+    if (!resources.insert(resource).second) {
+      errors.push_back(DuplicateField(container.At("resizePolicy", i).text(), resource));
+    }
+    CheckRequiredEnum(errors, list, resource, kResizeResources);
+    CheckRequiredEnum(errors, list, policy, kResizePolicies);
+    if (pod_policy == "Never" && policy != "NotRequired") {
+      AddInvalid(errors, list, policy,
+                 {"must be 'NotRequired' when pod `restartPolicy` is 'Never'"});
     }
   }
-  const Json* escalation = FindMember(*security, "allowPrivilegeEscalation");
-  const bool denied = escalation != nullptr && *escalation == false;
-  if (denied && FlagAt(*security, "privileged")) {
-    AddInvalid(errors, path, *security,
-               "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
+}
+
+// Of each container of a pod: what the pod says.
+struct PodParts {
+  const PodVolumes& volumes;
+  std::string_view restart_policy;
+  bool host_users = true;
+  std::optional<int64_t> grace_seconds;
+};
+
+PodParts PartsOf(const Json& spec, const PodVolumes& volumes) {
+  PodParts parts{.volumes = volumes,
+                 .restart_policy = TextAt(spec, "restartPolicy"),
+                 .host_users = HasHostUsers(spec),
+                 .grace_seconds = std::nullopt};
+  if (FindMember(spec, "terminationGracePeriodSeconds") != nullptr) {
+    parts.grace_seconds = IntegerAt(spec, "terminationGracePeriodSeconds");
+  }
+  return parts;
+}
+
+// A container's own policy, and the rules that go with one.
+void CheckRestarts(FieldErrors& errors, const Path& path, const Json& body) {
+  constexpr std::array<std::string_view, 3> kPolicies = {"Always", "Never", "OnFailure"};
+  constexpr std::array<std::string_view, 2> kActions = {"Restart", "RestartAllContainers"};
+  constexpr std::array<std::string_view, 2> kOperators = {"In", "NotIn"};
+  constexpr int64_t kRulesMax = 20;
+  constexpr int64_t kCodesMax = 255;
+  const JsonArray& rules = ArrayAt(body, "restartPolicyRules");
+  const Json* policy = FindMember(body, "restartPolicy");
+  if (policy != nullptr) {
+    CheckEnum(errors, path.At("restartPolicy"), TextOf(*policy), kPolicies);
+  } else if (!rules.empty()) {
+    AddRequired(errors, path.At("restartPolicy"),
+                "must specify restartPolicy when restart rules are used");
+  }
+  if (std::ssize(rules) > kRulesMax) {
+    errors.push_back(
+        TooManyField(path.At("restartPolicyRules").text(), std::ssize(rules), kRulesMax));
+  }
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const Path rule = path.At("restartPolicyRules", i);
+    CheckEnum(errors, rule.At("action"), TextAt(rules[i], "action"), kActions);
+    const Json* codes = FindMember(rules[i], "exitCodes");
+    const Path at = rule.At("exitCodes");
+    if (codes == nullptr) {
+      AddRequired(errors, at, "must be specified");
+      continue;
+    }
+    CheckEnum(errors, at.At("operator"), TextAt(*codes, "operator"), kOperators);
+    const int64_t count = std::ssize(ArrayAt(*codes, "values"));
+    if (count > kCodesMax) {
+      errors.push_back(TooManyField(at.At("values").text(), count, kCodesMax));
+    }
   }
 }
 
-void CheckResizePolicies(FieldErrors& errors, const Path& container, const Json& body) {
-  const JsonArray& policies = ArrayAt(body, "resizePolicy");
-  for (size_t i = 0; i < policies.size(); ++i) {
-    const Path path = container.At("resizePolicy", i);
-    CheckRequiredEnum(errors, path.At("resourceName"), TextAt(policies[i], "resourceName"),
-                      kResizeResources);
-    CheckRequiredEnum(errors, path.At("restartPolicy"), TextAt(policies[i], "restartPolicy"),
-                      kResizePolicies);
-  }
-}
-
-void CheckContainer(FieldErrors& errors, const Path& path, const Json& body,
-                    const std::set<std::string_view>& volumes) {
+void CheckContainer(FieldErrors& errors, const Path& path, const Json& body, const PodParts& pod) {
   const std::string_view name = TextAt(body, "name");
   const std::string_view image = TextAt(body, "image");
   if (name.empty()) {
@@ -378,14 +349,14 @@ void CheckContainer(FieldErrors& errors, const Path& path, const Json& body,
   CheckRequiredEnum(errors, path.At("terminationMessagePolicy"),
                     TextAt(body, "terminationMessagePolicy"), kMessagePolicies);
   CheckPorts(errors, path, ArrayAt(body, "ports"));
-  CheckEnv(errors, path, ArrayAt(body, "env"));
-  CheckMounts(errors, path, body, volumes);
+  CheckVariables(errors, path, body);
+  CheckMounts(errors, path, body, pod.volumes);
   CheckRequiredEnum(errors, path.At("imagePullPolicy"), TextAt(body, "imagePullPolicy"),
                     kPullPolicies);
   CheckRequirements(errors, path.At("resources"),
                     {ObjectAt(body, "resources.limits"), ObjectAt(body, "resources.requests")});
-  CheckResizePolicies(errors, path, body);
-  CheckSecurity(errors, path, body);
+  CheckResizePolicies(errors, path, body, pod.restart_policy);
+  CheckContainerSecurity(errors, path, body, pod.host_users);
 }
 
 void CheckHostPorts(FieldErrors& errors, const Path& spec_path, std::string_view list,
@@ -405,30 +376,19 @@ void CheckHostPorts(FieldErrors& errors, const Path& spec_path, std::string_view
   }
 }
 
-void CheckImageSpace(FieldErrors& errors, const Path& spec_path, std::string_view list,
-                     const JsonArray& containers) {
-  for (size_t i = 0; i < containers.size(); ++i) {
-    const std::string_view image = TextAt(containers[i], "image");
-    constexpr std::string_view kBlanks = " \t\r\n\v\f";
-    if (image.empty()) continue;
-    if (kBlanks.find(image.front()) == std::string_view::npos &&
-        kBlanks.find(image.back()) == std::string_view::npos) {
-      continue;
-    }
-    const Path path = spec_path.At(list, i);
-    AddInvalid(errors, path.At("image"), image, {"must not have leading or trailing whitespace"});
-  }
+void CheckImageSpace(FieldErrors& errors, const Path& container, const Json& body) {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  const std::string_view image = TextAt(body, "image");
+  if (image.empty()) return;
+  if (!kBlanks.contains(image.front()) && !kBlanks.contains(image.back())) return;
+  AddInvalid(errors, container.At("image"), image,
+             {"must not have leading or trailing whitespace"});
 }
 
-void CheckInitContainer(FieldErrors& errors, const Path& path, const Json& body) {
-  const Json* policy = FindMember(body, "restartPolicy");
-  const bool sidecar = TextAt(body, "restartPolicy") == "Always";
-  if (policy != nullptr && !sidecar && ArrayAt(body, "restartPolicyRules").empty()) {
-    constexpr std::array<std::string_view, 3> kPolicies = {"Always", "Never", "OnFailure"};
-    CheckEnum(errors, path.At("restartPolicy"), TextAt(body, "restartPolicy"), kPolicies);
-  }
-  if (sidecar) {
-    CheckHooks(errors, path, body);
+void CheckInitContainer(FieldErrors& errors, const Path& path, const Json& body,
+                        const PodParts& pod) {
+  if (TextAt(body, "restartPolicy") == "Always") {
+    CheckHooks(errors, path, body, pod.grace_seconds);
     return;
   }
   for (const std::string_view member :
@@ -437,36 +397,103 @@ void CheckInitContainer(FieldErrors& errors, const Path& path, const Json& body)
     AddForbidden(errors, path.At(member),
                  "may not be set for init containers without restartPolicy=Always");
   }
+  const JsonArray& policies = ArrayAt(body, "resizePolicy");
+  for (size_t i = 0; i < policies.size(); ++i) {
+    if (TextAt(policies[i], "restartPolicy") != "RestartContainer") continue;
+    const Path at = path.At("resizePolicy", i);
+    AddInvalid(errors, at.At("restartPolicy"), Json("RestartContainer"),
+               {"must not be set to 'RestartContainer' for non-sidecar initContainers"});
+  }
+}
+
+// What a container that is for looking into a pod, not of its work, may not have.
+void CheckNoDebuggersUse(FieldErrors& errors, const Path& path, const Json& body) {
+  constexpr std::string_view kWhy = "cannot be set for an Ephemeral Container";
+  for (const std::string_view member :
+       {"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+        "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
+    const Json* value = FindMember(body, member);
+    if (value == nullptr) continue;
+    // Every container has resources, if none.
+    if (member == "resources" && ObjectAt(body, member).empty()) continue;
+    AddForbidden(errors, path.At(member), std::string(kWhy));
+  }
+  const JsonArray& mounts = ArrayAt(body, "volumeMounts");
+  for (size_t i = 0; i < mounts.size(); ++i) {
+    const Path at = path.At("volumeMounts", i);
+    for (const std::string_view member : {"subPath", "subPathExpr"}) {
+      if (!TextAt(mounts[i], member).empty()) {
+        AddForbidden(errors, at.At(member), std::string(kWhy));
+      }
+    }
+  }
 }
 
 }  // namespace
 
-void CheckContainers(FieldErrors& errors, const Path& spec_path, const PodNames& pod) {
-  const JsonArray& containers = ArrayAt(pod.spec, "containers");
-  const JsonArray& starters = ArrayAt(pod.spec, "initContainers");
+void CheckContainers(FieldErrors& errors, const Path& spec_path, const Json& spec,
+                     const PodVolumes& volumes) {
+  const JsonArray& containers = ArrayAt(spec, "containers");
+  const JsonArray& starters = ArrayAt(spec, "initContainers");
+  const PodParts pod = PartsOf(spec, volumes);
   if (containers.empty()) AddRequired(errors, spec_path.At("containers"));
-  const std::set<std::string_view> volumes = NamesOf(ArrayAt(pod.spec, "volumes"));
   std::set<std::string_view> names;
   for (size_t i = 0; i < containers.size(); ++i) {
     const Path path = spec_path.At("containers", i);
-    CheckContainer(errors, path, containers[i], volumes);
+    CheckContainer(errors, path, containers[i], pod);
+    CheckRestarts(errors, path, containers[i]);
     const std::string_view name = TextAt(containers[i], "name");
     if (!names.insert(name).second) errors.push_back(DuplicateField(path.At("name").text(), name));
-    CheckHooks(errors, path, containers[i]);
+    CheckHooks(errors, path, containers[i], pod.grace_seconds);
   }
   CheckHostPorts(errors, spec_path, "containers", containers);
   for (size_t i = 0; i < starters.size(); ++i) {
     const Path path = spec_path.At("initContainers", i);
-    CheckContainer(errors, path, starters[i], volumes);
+    CheckContainer(errors, path, starters[i], pod);
+    CheckRestarts(errors, path, starters[i]);
     const std::string_view name = TextAt(starters[i], "name");
     if (!names.insert(name).second && !name.empty()) {
       errors.push_back(DuplicateField(path.At("name").text(), name));
     }
-    CheckInitContainer(errors, path, starters[i]);
+    CheckInitContainer(errors, path, starters[i], pod);
   }
-  if (pod.is_template) return;
-  CheckImageSpace(errors, spec_path, "containers", containers);
-  CheckImageSpace(errors, spec_path, "initContainers", starters);
+}
+
+void CheckImages(FieldErrors& errors, const Path& spec_path, const Json& spec) {
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    const JsonArray& containers = ArrayAt(spec, list);
+    for (size_t i = 0; i < containers.size(); ++i) {
+      CheckImageSpace(errors, spec_path.At(list, i), containers[i]);
+    }
+  }
+}
+
+void CheckEphemeralContainers(FieldErrors& errors, const Path& spec_path, const Json& spec,
+                              const PodVolumes& volumes) {
+  const JsonArray& debuggers = ArrayAt(spec, "ephemeralContainers");
+  if (debuggers.empty()) return;
+  const PodParts pod = PartsOf(spec, volumes);
+  std::set<std::string_view> others = NamesOf(ArrayAt(spec, "containers"));
+  others.merge(NamesOf(ArrayAt(spec, "initContainers")));
+  std::set<std::string_view> names = others;
+  for (size_t i = 0; i < debuggers.size(); ++i) {
+    const Path path = spec_path.At("ephemeralContainers", i);
+    const Json& body = debuggers[i];
+    CheckContainer(errors, path, body, pod);
+    CheckImageSpace(errors, path, body);
+    const std::string_view name = TextAt(body, "name");
+    if (!names.insert(name).second) errors.push_back(DuplicateField(path.At("name").text(), name));
+    const std::string_view target = TextAt(body, "targetContainerName");
+    if (!target.empty() && !others.contains(target)) {
+      errors.push_back(NotFoundField(path.At("targetContainerName").text(), target));
+    }
+    CheckNoDebuggersUse(errors, path, body);
+  }
+}
+
+void CheckOverhead(FieldErrors& errors, const Path& path, const JsonObject& overhead) {
+  // Upstream takes it for limits.
+  CheckOneList(errors, path.At("limits"), overhead, false);
 }
 
 void CheckPodResources(FieldErrors& errors, const Path& spec_path, const Json& spec) {

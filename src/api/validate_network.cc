@@ -20,9 +20,8 @@ void Refuse(FieldErrors& errors, const Path& path, std::string_view value, std::
   AddInvalid(errors, path, value, Messages{std::string(why)});
 }
 
-// ---- Endpoints ---------------------------------------------------------------------------------
+}  // namespace
 
-// Addresses that traffic can't be sent to. REQUIRES: `ip` is one.
 void CheckReachable(FieldErrors& errors, const Path& path, std::string_view ip) {
   const std::string text(ip);
   in_addr four{};
@@ -55,6 +54,10 @@ void CheckReachable(FieldErrors& errors, const Path& path, std::string_view ip) 
            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
   }
 }
+
+namespace {
+
+// ---- Endpoints ---------------------------------------------------------------------------------
 
 void CheckNodeName(FieldErrors& errors, const Path& path, const Json& owner) {
   const Json* node = FindMember(owner, "nodeName");
@@ -212,6 +215,27 @@ void CheckPolicyPort(FieldErrors& errors, const Path& path, const Json& port) {
   CheckPort(errors, end_path, IntegerAt(port, "endPort"));
 }
 
+void CheckIpBlock(FieldErrors& errors, const Path& path, const Json& block) {
+  const std::string_view range = TextAt(block, "cidr");
+  if (range.empty()) {
+    AddRequired(errors, path.At("cidr"));
+    return;
+  }
+  CheckCidr(errors, path.At("cidr"), range);
+  const std::optional<CidrRange> whole = ParseCidr(range);
+  if (!whole) return;
+  const JsonArray& parts = ArrayAt(block, "except");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string_view part = TextOf(parts[i]);
+    const Path at = path.At("except", i);
+    CheckCidr(errors, at, part);
+    const std::optional<CidrRange> except = ParseCidr(part);
+    if (except && !whole->ContainsStrictly(*except)) {
+      Refuse(errors, at, part, "must be a strict subset of `cidr`");
+    }
+  }
+}
+
 void CheckPeer(FieldErrors& errors, const Path& path, const Json& peer) {
   int count = 0;
   for (const std::string_view member : {"podSelector", "namespaceSelector"}) {
@@ -223,7 +247,7 @@ void CheckPeer(FieldErrors& errors, const Path& path, const Json& peer) {
   const Json* block = FindMember(peer, "ipBlock");
   if (block != nullptr) {
     const Path at = path.At("ipBlock");
-    if (TextAt(*block, "cidr").empty()) AddRequired(errors, at.At("cidr"));
+    CheckIpBlock(errors, at, *block);
     ++count;
   }
   if (count == 0) AddRequired(errors, path, "must specify a peer");

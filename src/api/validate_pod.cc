@@ -10,6 +10,8 @@
 #include "api/object.h"
 #include "api/quantity.h"
 #include "api/validate_common.h"
+#include "api/validate_env.h"
+#include "api/validate_security.h"
 
 namespace berth::api::rules {
 namespace {
@@ -21,51 +23,6 @@ constexpr std::array<std::string_view, 2> kPreemptionPolicies = {"PreemptLowerPr
 constexpr std::array<std::string_view, 3> kEffects = {"NoSchedule", "PreferNoSchedule",
                                                       "NoExecute"};
 constexpr std::array<std::string_view, 2> kTolerationOperators = {"Equal", "Exists"};
-
-bool IsNegative(std::string_view amount) {
-  const Result<Quantity> quantity = ParseQuantity(amount);
-  return quantity && quantity->sign() < 0;
-}
-
-void CheckVolumes(FieldErrors& errors, const Path& spec_path, const Json& spec) {
-  const JsonArray& volumes = ArrayAt(spec, "volumes");
-  std::set<std::string_view> names;
-  for (size_t i = 0; i < volumes.size(); ++i) {
-    const Path path = spec_path.At("volumes", i);
-    const JsonObject* body = volumes[i].if_object();
-    size_t sources = 0;
-    if (body != nullptr) {
-      for (const auto& [key, source] : *body) {
-        if (key == "name") continue;
-        if (++sources > 1) {
-          AddForbidden(errors, path.At(key), "may not specify more than 1 volume type");
-        }
-      }
-    }
-    if (sources == 0) AddRequired(errors, path, "must specify a volume type");
-    if (IsNegative(TextAt(volumes[i], "emptyDir.sizeLimit"))) {
-      const Path at = path.At("emptyDir");
-      AddForbidden(errors, at.At("sizeLimit"), "SizeLimit field must be a valid resource quantity");
-    }
-    if (const Json* claim = FindMember(volumes[i], "persistentVolumeClaim");
-        claim != nullptr && TextAt(*claim, "claimName").empty()) {
-      const Path at = path.At("persistentVolumeClaim");
-      AddRequired(errors, at.At("claimName"));
-    }
-    if (const Json* made = FindMember(volumes[i], "ephemeral");
-        made != nullptr && FindMember(*made, "volumeClaimTemplate") == nullptr) {
-      const Path at = path.At("ephemeral");
-      AddRequired(errors, at.At("volumeClaimTemplate"));
-    }
-    const std::string_view name = TextAt(volumes[i], "name");
-    if (name.empty()) {
-      AddRequired(errors, path.At("name"));
-    } else {
-      AddInvalid(errors, path.At("name"), name, CheckDns1123Label(name));
-    }
-    if (!names.insert(name).second) errors.push_back(DuplicateField(path.At("name").text(), name));
-  }
-}
 
 void CheckToleration(FieldErrors& errors, const Path& path, const Json& toleration) {
   const std::string_view key = TextAt(toleration, "key");
@@ -170,6 +127,20 @@ void CheckNodeTerm(FieldErrors& errors, const Path& path, const Json& term, bool
   }
 }
 
+}  // namespace
+
+void CheckNodeSelector(FieldErrors& errors, const Path& path, const Json& selector) {
+  const JsonArray& terms = ArrayAt(selector, "nodeSelectorTerms");
+  if (terms.empty()) {
+    AddRequired(errors, path.At("nodeSelectorTerms"), "must have at least one node selector term");
+  }
+  for (size_t i = 0; i < terms.size(); ++i) {
+    CheckNodeTerm(errors, path.At("nodeSelectorTerms", i), terms[i], true);
+  }
+}
+
+namespace {
+
 constexpr std::string_view kRequiredTerms = "requiredDuringSchedulingIgnoredDuringExecution";
 constexpr std::string_view kPreferredTerms = "preferredDuringSchedulingIgnoredDuringExecution";
 
@@ -184,14 +155,7 @@ void CheckNodeAffinity(FieldErrors& errors, const Path& affinity_path, const Jso
   if (node == nullptr) return;
   const Path path = affinity_path.At("nodeAffinity");
   if (const Json* required = FindMember(*node, kRequiredTerms)) {
-    const Path at = path.At(kRequiredTerms);
-    const JsonArray& terms = ArrayAt(*required, "nodeSelectorTerms");
-    if (terms.empty()) {
-      AddRequired(errors, at.At("nodeSelectorTerms"), "must have at least one node selector term");
-    }
-    for (size_t i = 0; i < terms.size(); ++i) {
-      CheckNodeTerm(errors, at.At("nodeSelectorTerms", i), terms[i], true);
-    }
+    CheckNodeSelector(errors, path.At(kRequiredTerms), *required);
   }
   const JsonArray& preferred = ArrayAt(*node, kPreferredTerms);
   for (size_t i = 0; i < preferred.size(); ++i) {
@@ -343,36 +307,28 @@ void CheckSpecNames(FieldErrors& errors, const Path& path, const Json& spec) {
   }
 }
 
-void CheckSecurity(FieldErrors& errors, const Path& spec_path, const Json& spec) {
-  const Json* security = FindMember(spec, "securityContext");
-  if (security == nullptr) return;
-  const Path path = spec_path.At("securityContext");
-  for (const std::string_view id : {"fsGroup", "runAsUser", "runAsGroup"}) {
-    const int64_t value = IntegerAt(*security, id);
-    if (value < 0 || value > INT32_MAX) {
-      errors.push_back(InvalidField(path.At(id).text(), value, RangeMessage(0, INT32_MAX)));
-    }
-  }
-}
-
 }  // namespace
 
 void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template) {
   if (FindMember(spec, "terminationGracePeriodSeconds") == nullptr) {
     AddRequired(errors, path.At("terminationGracePeriodSeconds"));
   }
-  CheckVolumes(errors, path, spec);
-  CheckContainers(errors, path, {spec, is_template});
+  const PodVolumes volumes = CheckPodVolumes(errors, path, spec, is_template);
+  CheckContainers(errors, path, spec, volumes);
+  CheckEphemeralContainers(errors, path, spec, volumes);
   CheckPodResources(errors, path, spec);
   CheckHostNetwork(errors, path, spec, is_template);
   CheckRequiredEnum(errors, path.At("restartPolicy"), TextAt(spec, "restartPolicy"),
                     kRestartPolicies);
   CheckRequiredEnum(errors, path.At("dnsPolicy"), TextAt(spec, "dnsPolicy"), kDnsPolicies);
   CheckLabels(errors, path.At("nodeSelector"), ObjectAt(spec, "nodeSelector"));
-  CheckSecurity(errors, path, spec);
+  CheckPodSecurity(errors, path, spec);
   CheckAffinity(errors, path, spec);
+  CheckDns(errors, path, spec);
   CheckGates(errors, path, spec);
   CheckSpread(errors, path, spec);
+  CheckOwnUsers(errors, path, spec);
+  CheckHostnameOverride(errors, path, spec);
   CheckSpecNames(errors, path, spec);
   if (const Json* deadline = FindMember(spec, "activeDeadlineSeconds")) {
     const int64_t value = IntegerAt(spec, "activeDeadlineSeconds");
@@ -381,13 +337,19 @@ void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool 
     }
   }
   CheckTolerations(errors, path, spec);
+  CheckHostAliases(errors, path, spec);
   if (FindMember(spec, "preemptionPolicy") != nullptr) {
     CheckRequiredEnum(errors, path.At("preemptionPolicy"), TextAt(spec, "preemptionPolicy"),
                       kPreemptionPolicies);
   }
-  const Path overhead = path.At("overhead");
-  for (const auto& [name, amount] : ObjectAt(spec, "overhead")) {
-    CheckAmount(errors, overhead.Key(name), name, amount);
+  CheckOverhead(errors, path.At("overhead"), ObjectAt(spec, "overhead"));
+  CheckSystem(errors, path, spec);
+  CheckVariableVolumes(errors, path, spec);
+  if (!is_template) {
+    CheckImages(errors, path, spec);
+  } else if (!ArrayAt(spec, "ephemeralContainers").empty()) {
+    AddForbidden(errors, path.At("ephemeralContainers"),
+                 "ephemeral containers not allowed in pod template");
   }
 }
 

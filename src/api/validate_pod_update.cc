@@ -166,8 +166,9 @@ void Restore(const Json& old, Json& munged, std::string_view member) {
   if (const Json* value = FindMember(old, member)) SetPath(munged, member, *value);
 }
 
-// The members of a spec that differ, for the user to see.
-std::string Differences(const Json& old, const Json& munged) {
+}  // namespace
+
+std::string MemberDifferences(const Json& old, const Json& munged) {
   std::string text;
   std::set<std::string_view> members;
   for (const Json* spec : {&old, &munged}) {
@@ -185,6 +186,8 @@ std::string Differences(const Json& old, const Json& munged) {
   }
   return text;
 }
+
+namespace {
 
 void CheckOnlyUpdatable(FieldErrors& errors, const Path& spec_path, const Json& old,
                         const Json& spec) {
@@ -204,7 +207,7 @@ void CheckOnlyUpdatable(FieldErrors& errors, const Path& spec_path, const Json& 
   if (SameJson(munged, old)) return;
   AddForbidden(errors, spec_path,
                fmt::format("pod updates may not change fields other than {}\n{}", kUpdatable,
-                           Differences(old, munged)));
+                           MemberDifferences(old, munged)));
 }
 
 // A container that has ended runs again only where the pod's restart policy says so.

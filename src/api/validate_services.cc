@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
 #include <set>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "api/object.h"
+#include "api/validate_network.h"
 
 namespace berth::api::rules {
 namespace {
@@ -20,6 +22,13 @@ constexpr std::array<std::string_view, 2> kAffinities = {"ClientIP", "None"};
 constexpr std::array<std::string_view, 2> kTrafficPolicies = {"Cluster", "Local"};
 constexpr int64_t kAffinitySecondsMax = 86'400;
 
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  while (!text.empty() && kBlanks.contains(text.front())) text.remove_prefix(1);
+  while (!text.empty() && kBlanks.contains(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 bool IsIp(std::string_view text) { return FamilyOf(text) != IpFamily::kNone; }
 
 class Checker {
@@ -27,15 +36,18 @@ class Checker {
   Checker(FieldErrors& errors, const Json& service)
       : errors_(errors), service_(service), type_(TextAt(service, "spec.type")) {}
 
-  void Run() {
+  // In upstream's order. `old` is null for a creation.
+  void Run(const Json* old) {
     Ports();
-    CheckEnum(errors_, spec_.At("type"), type_, kTypes);
-    Addresses();
-    if (type_ == "ExternalName") ExternalName();
-    Affinity();
-    Traffic();
     CheckLabels(errors_, spec_.At("selector"), ObjectAt(service_, "spec.selector"));
-    Lists();
+    Affinity();
+    Addresses();
+    ExternalIps(old);
+    CheckEnum(errors_, spec_.At("type"), type_, kTypes);
+    PortNumbers();
+    SourceRanges(old);
+    LoadBalancer();
+    Traffic();
   }
 
  private:
@@ -49,8 +61,12 @@ class Checker {
     const JsonArray& ports = ArrayAt(service_, "spec.ports");
     if (ports.empty() && !headless() && type_ != "ExternalName")
       AddRequired(errors_, spec_.At("ports"));
+    if (headless() && (type_ == "NodePort" || type_ == "LoadBalancer")) {
+      AddInvalid(errors_, spec_.At("clusterIPs", 0), "None",
+                 fmt::format("may not be set to 'None' for {} services", type_));
+    }
+    if (type_ == "ExternalName") ExternalName();
     std::set<std::string_view> names;
-    std::set<std::pair<int64_t, std::string_view>> numbers;
     for (size_t i = 0; i < ports.size(); ++i) {
       const Json& port = ports[i];
       const Path path = spec_.At("ports", i);
@@ -61,22 +77,40 @@ class Checker {
         if (!names.insert(name).second)
           errors_.push_back(DuplicateField(path.At("name").text(), name));
       }
-      const int64_t number = IntegerAt(port, "port");
-      CheckPort(errors_, path.At("port"), number);
-      const std::string_view protocol = TextAt(port, "protocol");
-      CheckRequiredEnum(errors_, path.At("protocol"), protocol, kProtocols);
+      CheckPort(errors_, path.At("port"), IntegerAt(port, "port"));
+      CheckRequiredEnum(errors_, path.At("protocol"), TextAt(port, "protocol"), kProtocols);
       CheckPortOrName(errors_, path.At("targetPort"), FindMember(port, "targetPort"));
-      const int64_t node_port = IntegerAt(port, "nodePort");
-      if (node_port != 0 && type_ != "NodePort" && type_ != "LoadBalancer") {
-        AddForbidden(errors_, path.At("nodePort"),
-                     fmt::format("may not be used when `type` is '{}'", type_));
+      if (FindMember(port, "appProtocol") != nullptr) {
+        const std::string_view protocol = TextAt(port, "appProtocol");
+        AddInvalid(errors_, path.At("appProtocol"), protocol, CheckQualifiedName(protocol));
       }
-      if (!numbers.emplace(number, protocol).second) {
-        const Json shown =
-            JsonObject{{"Name", ""},     {"Protocol", protocol}, {"AppProtocol", nullptr},
-                       {"Port", number}, {"TargetPort", 0},      {"NodePort", 0}};
-        errors_.push_back(DuplicateJsonField(path.text(), shown));
-      }
+    }
+  }
+
+  // Ports that stand for the same: of nodes, and of the Service.
+  void PortNumbers() {
+    const JsonArray& ports = ArrayAt(service_, "spec.ports");
+    std::set<std::pair<int64_t, std::string_view>> outside;
+    std::set<std::pair<int64_t, std::string_view>> inside;
+    for (size_t i = 0; i < ports.size() && type_ == "ClusterIP"; ++i) {
+      if (IntegerAt(ports[i], "nodePort") == 0) continue;
+      const Path path = spec_.At("ports", i);
+      AddForbidden(errors_, path.At("nodePort"), "may not be used when `type` is 'ClusterIP'");
+    }
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const int64_t number = IntegerAt(ports[i], "nodePort");
+      if (number == 0 || outside.emplace(number, TextAt(ports[i], "protocol")).second) continue;
+      const Path path = spec_.At("ports", i);
+      errors_.push_back(DuplicateJsonField(path.At("nodePort").text(), Json(number)));
+    }
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const int64_t number = IntegerAt(ports[i], "port");
+      const std::string_view protocol = TextAt(ports[i], "protocol");
+      if (inside.emplace(number, protocol).second) continue;
+      const Json shown =
+          JsonObject{{"Name", ""},     {"Protocol", protocol}, {"AppProtocol", nullptr},
+                     {"Port", number}, {"TargetPort", 0},      {"NodePort", 0}};
+      errors_.push_back(DuplicateJsonField(spec_.At("ports", i).text(), shown));
     }
   }
 
@@ -91,11 +125,10 @@ class Checker {
     }
     const std::string_view first =
         !list.empty() && list[0].is_string() ? std::string_view(list[0].get_string()) : one;
+    Families();
     const Path item = spec_.At("clusterIPs", 0);
-    if (headless() && (type_ == "NodePort" || type_ == "LoadBalancer")) {
-      AddInvalid(errors_, item, "None",
-                 fmt::format("may not be set to 'None' for {} services", type_));
-    } else if (!first.empty() && first != "None" && !IsIp(first)) {
+    const bool outside = type_ == "NodePort" || type_ == "LoadBalancer";
+    if (!(headless() && outside) && !first.empty() && first != "None" && !IsIp(first)) {
       Refuse(item, first, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     }
     const bool open = headless() && ObjectAt(service_, "spec.selector").empty();
@@ -111,7 +144,22 @@ class Checker {
     }
   }
 
+  void Families() {
+    constexpr std::array<std::string_view, 2> kFamilies = {"IPv4", "IPv6"};
+    constexpr std::array<std::string_view, 3> kPolicies = {"PreferDualStack", "RequireDualStack",
+                                                           "SingleStack"};
+    const JsonArray& families = ArrayAt(service_, "spec.ipFamilies");
+    for (size_t i = 0; i < families.size(); ++i)
+      CheckEnum(errors_, spec_.At("ipFamilies", i), TextOf(families[i]), kFamilies);
+    const std::string_view policy = TextAt(service_, "spec.ipFamilyPolicy");
+    if (!policy.empty()) CheckEnum(errors_, spec_.At("ipFamilyPolicy"), policy, kPolicies);
+  }
+
   void ExternalName() {
+    for (const std::string_view member : {"ipFamilies", "ipFamilyPolicy"}) {
+      if (FindMember(OrEmptyObject(FindMember(service_, "spec")), member) != nullptr)
+        AddForbidden(errors_, spec_.At(member), "may not be set for ExternalName services");
+    }
     const std::string_view name = TextAt(service_, "spec.externalName");
     const Path path = spec_.At("externalName");
     if (name.empty()) return AddRequired(errors_, path);
@@ -122,11 +170,15 @@ class Checker {
   void Affinity() {
     const std::string_view affinity = TextAt(service_, "spec.sessionAffinity");
     CheckRequiredEnum(errors_, spec_.At("sessionAffinity"), affinity, kAffinities);
+    const Json* given = FindPath(service_, "spec.sessionAffinityConfig");
+    const Path config = spec_.At("sessionAffinityConfig");
+    if (affinity == "None" && given != nullptr) {
+      AddForbidden(errors_, config, "must not be set when session affinity is None");
+    }
     if (affinity != "ClientIP") return;
     const int64_t seconds =
         IntegerAt(service_, "spec.sessionAffinityConfig.clientIP.timeoutSeconds");
     if (seconds > 0 && seconds <= kAffinitySecondsMax) return;
-    const Path config = spec_.At("sessionAffinityConfig");
     const Path client = config.At("clientIP");
     AddInvalid(errors_, client.At("timeoutSeconds"), Json(seconds),
                fmt::format("must be greater than 0 and less than {}", kAffinitySecondsMax));
@@ -142,24 +194,90 @@ class Checker {
     } else if (!policy.empty()) {
       CheckEnum(errors_, path, policy, kTrafficPolicies);
     }
+    const int64_t health = IntegerAt(service_, "spec.healthCheckNodePort");
+    if (type_ == "LoadBalancer" && policy == "Local") {
+      if (health != 0) CheckPort(errors_, spec_.At("healthCheckNodePort"), health);
+    } else if (health != 0) {
+      AddInvalid(errors_, spec_.At("healthCheckNodePort"), Json(health),
+                 "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is "
+                 "'Local'");
+    }
     const std::string_view inside = TextAt(service_, "spec.internalTrafficPolicy");
     if (!inside.empty())
       CheckEnum(errors_, spec_.At("internalTrafficPolicy"), inside, kTrafficPolicies);
+    constexpr std::array<std::string_view, 3> kDistributions = {"PreferClose", "PreferSameZone",
+                                                                "PreferSameNode"};
+    if (FindPath(service_, "spec.trafficDistribution") != nullptr) {
+      CheckEnum(errors_, spec_.At("trafficDistribution"),
+                TextAt(service_, "spec.trafficDistribution"), kDistributions);
+    }
   }
 
-  void Lists() {
+  // What an older server let in stays.
+  static bool WasThere(const Json* old, JsonPath list, std::string_view text) {
+    if (old == nullptr) return false;
+    return std::ranges::any_of(ArrayAt(*old, list),
+                               [&](const Json& item) { return TextOf(item) == text; });
+  }
+
+  void ExternalIps(const Json* old) {
     const JsonArray& ips = ArrayAt(service_, "spec.externalIPs");
     for (size_t i = 0; i < ips.size(); ++i) {
       const std::string_view ip = TextOf(ips[i]);
-      if (IsIp(ip)) continue;
-      Refuse(spec_.At("externalIPs", i), ip,
-             "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+      const Path path = spec_.At("externalIPs", i);
+      const size_t before = errors_.size();
+      if (!WasThere(old, "spec.externalIPs", ip)) CheckIp(errors_, path, ip);
+      if (errors_.size() == before) CheckReachable(errors_, path, ip);
     }
+  }
+
+  void SourceRanges(const Json* old) {
+    constexpr std::string_view kAnnotation =
+        "service.beta.kubernetes.io/load-balancer-source-ranges";
+    constexpr std::string_view kOnlyBalancers = "may only be used when `type` is 'LoadBalancer'";
     const JsonArray& ranges = ArrayAt(service_, "spec.loadBalancerSourceRanges");
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      const std::string_view range = TextOf(ranges[i]);
+    const Json* note = FindMember(ObjectAt(service_, "metadata.annotations"), kAnnotation);
+    if (!ranges.empty()) {
       // Upstream writes the field so.
-      CheckCidr(errors_, spec_.At("LoadBalancerSourceRanges", i), range);
+      const Path list = spec_.At("LoadBalancerSourceRanges");
+      if (type_ != "LoadBalancer") AddForbidden(errors_, list, std::string(kOnlyBalancers));
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        const std::string_view range = TextOf(ranges[i]);
+        if (WasThere(old, "spec.loadBalancerSourceRanges", range)) continue;
+        CheckCidr(errors_, spec_.At("LoadBalancerSourceRanges", i), Trimmed(range));
+      }
+    } else if (note != nullptr) {
+      const Path meta("metadata");
+      const Path annotations = meta.At("annotations");
+      const Path path = annotations.Key(kAnnotation);
+      if (type_ != "LoadBalancer") AddForbidden(errors_, path, std::string(kOnlyBalancers));
+      const Json* had = old == nullptr
+                            ? nullptr
+                            : FindMember(ObjectAt(*old, "metadata.annotations"), kAnnotation);
+      const std::string_view all = Trimmed(TextOf(*note));
+      if (all.empty() || (had != nullptr && *had == *note)) return;
+      for (size_t begin = 0; begin <= all.size();) {
+        const size_t end = std::min(all.find(',', begin), all.size());
+        CheckCidr(errors_, path, Trimmed(all.substr(begin, end - begin)));
+        begin = end + 1;
+      }
+    }
+  }
+
+  void LoadBalancer() {
+    constexpr std::string_view kOnlyBalancers = "may only be used when `type` is 'LoadBalancer'";
+    const bool balances = type_ == "LoadBalancer";
+    const Json& spec = OrEmptyObject(FindMember(service_, "spec"));
+    if (FindMember(spec, "allocateLoadBalancerNodePorts") != nullptr && !balances) {
+      AddForbidden(errors_, spec_.At("allocateLoadBalancerNodePorts"), std::string(kOnlyBalancers));
+    }
+    if (FindMember(spec, "loadBalancerClass") == nullptr) return;
+    const Path path = spec_.At("loadBalancerClass");
+    const std::string_view name = TextAt(spec, "loadBalancerClass");
+    if (balances) {
+      AddInvalid(errors_, path, name, CheckQualifiedName(name));
+    } else {
+      AddForbidden(errors_, path, std::string(kOnlyBalancers));
     }
   }
 
@@ -181,11 +299,25 @@ void CheckAddressStays(FieldErrors& errors, const Json& old, const Json& service
              "may not change once set");
 }
 
+// Who balances stays, too, for as long as somebody does.
+void CheckClassStays(FieldErrors& errors, const Json& old, const Json& service) {
+  if (TextAt(old, "spec.type") != "LoadBalancer" || TextAt(service, "spec.type") != "LoadBalancer")
+    return;
+  const Json* before = FindPath(old, "spec.loadBalancerClass");
+  const Json* now = FindPath(service, "spec.loadBalancerClass");
+  const bool same = before == nullptr || now == nullptr ? before == now : *before == *now;
+  if (same) return;
+  const Path spec("spec");
+  AddInvalid(errors, spec.At("loadBalancerClass"), now == nullptr ? Json() : *now,
+             "may not change once set");
+}
+
 }  // namespace
 
 void CheckService(FieldErrors& errors, const Json* old, const Json& service) {
   if (old != nullptr) CheckAddressStays(errors, *old, service);
-  Checker(errors, service).Run();
+  if (old != nullptr) CheckClassStays(errors, *old, service);
+  Checker(errors, service).Run(old);
 }
 
 }  // namespace berth::api::rules

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
-#include <cctype>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +13,9 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/text.h"
+#include "api/validate_pod.h"
+#include "api/validate_volumes.h"
 #include "api/well_known.h"
 
 namespace berth::api::rules {
@@ -91,27 +94,6 @@ constexpr std::array<std::string_view, 22> kSources = {"awsElasticBlockStore",
                                                        "storageos",
                                                        "vsphereVolume"};
 
-void CheckHostPath(FieldErrors& errors, const Path& path, const Json& source) {
-  const std::string_view where = TextAt(source, "path");
-  if (where.empty()) {
-    AddRequired(errors, path.At("path"));
-    return;
-  }
-  for (std::string_view rest = where; !rest.empty();) {
-    const size_t end = rest.find('/');
-    if (rest.substr(0, end) == "..") {
-      AddInvalid(errors, path.At("path"), where, Messages{"must not contain '..'"});
-      break;
-    }
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-  }
-  constexpr std::array<std::string_view, 8> kTypes = {
-      "",     "BlockDevice",  "CharDevice", "Directory", "DirectoryOrCreate",
-      "File", "FileOrCreate", "Socket"};
-  const std::string_view type = TextAt(source, "type");
-  CheckEnum(errors, path.At("type"), type, kTypes);
-}
-
 void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
   const JsonObject& capacity = ObjectAt(volume, "spec.capacity");
   const Path path = spec.At("capacity");
@@ -129,19 +111,6 @@ void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
                  "must be a valid resource quantity");
     }
     CheckPositive(errors, path.Key(name), amount);
-  }
-}
-
-void CheckVolumeSource(FieldErrors& errors, const Path& path, const Json& spec) {
-  const auto count = std::ranges::count_if(
-      kSources, [&](std::string_view name) { return FindMember(spec, name) != nullptr; });
-  const Json* host = FindMember(spec, "hostPath");
-  if (host != nullptr) CheckHostPath(errors, path.At("hostPath"), *host);
-  if (count == 0) AddRequired(errors, path, "must specify a volume type");
-  if (host != nullptr && TextAt(*host, "path") == "/" &&
-      TextAt(spec, "persistentVolumeReclaimPolicy") == "Recycle") {
-    AddForbidden(errors, path.At("persistentVolumeReclaimPolicy"),
-                 "may not be 'recycle' for a hostPath mount of '/'");
   }
 }
 
@@ -210,25 +179,8 @@ void CheckClaimUpdate(FieldErrors& errors, const Json& old, const Json& claim) {
 
 // ---- Drivers -----------------------------------------------------------------------------------
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
-void CheckDriverName(FieldErrors& errors, const Path& path, std::string_view name) {
-  constexpr int64_t kNameMax = 63;
-  if (name.empty()) {
-    AddRequired(errors, path);
-    return;
-  }
-  if (std::ssize(name) > kNameMax) errors.push_back(TooLongField(path.text(), kNameMax));
-  AddInvalid(errors, path, name, CheckDns1123Subdomain(Lower(name)));
-}
-
 void CheckNodeDriver(FieldErrors& errors, const Path& path, const Json& driver) {
-  constexpr size_t kIdMax = 192;
+  constexpr size_t kIdMax = 256;
   CheckDriverName(errors, path.At("name"), TextAt(driver, "name"));
   const std::string_view id = TextAt(driver, "nodeID");
   if (id.empty()) AddRequired(errors, path.At("nodeID"));
@@ -266,6 +218,8 @@ void CheckDriverSpec(FieldErrors& errors, const Path& path, const Json& spec) {
     CheckEnum(errors, path.At("fsGroupPolicy"), TextAt(spec, "fsGroupPolicy"), kPolicies);
   }
   constexpr int64_t kSecondsMin = 600;
+  constexpr int64_t kSecondsMax = int64_t{1} << 32;
+  constexpr int64_t kPeriodMin = 10;
   const JsonArray& requests = ArrayAt(spec, "tokenRequests");
   std::set<std::string_view> audiences;
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -276,13 +230,75 @@ void CheckDriverSpec(FieldErrors& errors, const Path& path, const Json& spec) {
       continue;
     }
     const Json* seconds = FindMember(requests[i], "expirationSeconds");
-    if (seconds == nullptr || IntegerAt(requests[i], "expirationSeconds") >= kSecondsMin) continue;
-    AddInvalid(errors, at.At("expirationSeconds"), *seconds,
-               "may not specify a duration less than 10 minutes");
+    if (seconds == nullptr) continue;
+    const int64_t value = IntegerAt(requests[i], "expirationSeconds");
+    if (value < kSecondsMin) {
+      AddInvalid(errors, at.At("expirationSeconds"), *seconds,
+                 "may not specify a duration less than 10 minutes");
+    } else if (value > kSecondsMax) {
+      AddInvalid(errors, at.At("expirationSeconds"), *seconds,
+                 "may not specify a duration larger than 2^32 seconds");
+    }
   }
   constexpr std::array<std::string_view, 2> kModes = {"Persistent", "Ephemeral"};
   for (const Json& mode : ArrayAt(spec, "volumeLifecycleModes")) {
     CheckEnum(errors, path.At("volumeLifecycleModes"), TextOf(mode), kModes);
+  }
+  const Json* period = FindMember(spec, "nodeAllocatableUpdatePeriodSeconds");
+  if (period != nullptr && IntegerAt(spec, "nodeAllocatableUpdatePeriodSeconds") < kPeriodMin) {
+    AddInvalid(errors, path.At("nodeAllocatableUpdatePeriodSeconds"), *period,
+               "must be greater than or equal to 10 seconds");
+  }
+  const Json* in_secrets = FindMember(spec, "serviceAccountTokenInSecrets");
+  if (in_secrets != nullptr && requests.empty()) {
+    AddInvalid(errors, path.At("serviceAccountTokenInSecrets"), *in_secrets,
+               "serviceAccountTokenInSecrets is set but no tokenRequests are specified");
+  }
+}
+
+// A volume's class of attributes, which only drivers know.
+void CheckAttributesClass(FieldErrors& errors, const Path& path, const Json& spec) {
+  const Json* name = FindMember(spec, "volumeAttributesClassName");
+  if (name == nullptr) return;
+  const Path at = path.At("volumeAttributesClassName");
+  if (TextOf(*name).empty()) {
+    AddRequired(errors, at, "an empty string is disallowed");
+  } else {
+    AddInvalid(errors, at, TextOf(*name), CheckDns1123Subdomain(TextOf(*name)));
+  }
+  if (FindMember(spec, "csi") == nullptr) {
+    AddRequired(errors, path.At("csi"), "has to be specified when using volumeAttributesClassName");
+  }
+}
+
+// Where a class has its volumes made: terms, of which none may say the same as another.
+void CheckTopologies(FieldErrors& errors, const Json& storage_class) {
+  const JsonArray& terms = ArrayAt(storage_class, "allowedTopologies");
+  using Term = std::map<std::string_view, std::set<std::string_view>>;
+  const Path path("allowedTopologies");
+  // An empty one is a duplicate upstream, of what is not there.
+  std::set<Term> seen = {Term()};
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const Path item = path.Item(i);
+    const JsonArray& expressions = ArrayAt(terms[i], "matchLabelExpressions");
+    Term term;
+    for (size_t k = 0; k < expressions.size(); ++k) {
+      const Path at = item.At("matchLabelExpressions", k);
+      const std::string_view key = TextAt(expressions[k], "key");
+      const JsonArray& values = ArrayAt(expressions[k], "values");
+      std::set<std::string_view> given;
+      if (values.empty()) AddRequired(errors, at.At("values"));
+      for (size_t v = 0; v < values.size(); ++v) {
+        if (given.insert(TextOf(values[v])).second) continue;
+        errors.push_back(DuplicateField(at.At("values", v).text(), TextOf(values[v])));
+      }
+      CheckLabelName(errors, at.At("key"), key);
+      if (term.contains(key)) errors.push_back(DuplicateField(at.At("key").text(), key));
+      term[key] = std::move(given);
+    }
+    if (!seen.insert(std::move(term)).second) {
+      errors.push_back(DuplicateField(item.At("matchLabelExpressions").text(), ""));
+    }
   }
 }
 
@@ -299,9 +315,24 @@ void CheckVolume(FieldErrors& errors, const Json* old, const Json& object) {
   if (!policy.empty()) {
     CheckEnum(errors, path.At("persistentVolumeReclaimPolicy"), policy, kPolicies);
   }
-  CheckVolumeSource(errors, path, spec);
+  if (const Json* affinity = FindMember(spec, "nodeAffinity")) {
+    const Path at = path.At("nodeAffinity");
+    if (const Json* required = FindMember(*affinity, "required")) {
+      CheckNodeSelector(errors, at.At("required"), *required);
+    } else {
+      AddRequired(errors, at.At("required"), "must specify required node constraints");
+    }
+  }
+  CheckPersistentSource(errors, path, object);
+  const std::string_view where = TextAt(spec, "hostPath.path");
+  const bool is_root = !where.empty() && where.find_first_not_of('/') == std::string_view::npos;
+  if (policy == "Recycle" && is_root) {
+    AddForbidden(errors, path.At("persistentVolumeReclaimPolicy"),
+                 "may not be 'recycle' for a hostPath mount of '/'");
+  }
   CheckClassName(errors, path, spec, "storageClassName");
   CheckVolumeMode(errors, path, spec);
+  CheckAttributesClass(errors, path, spec);
   if (old == nullptr) return;
   const Json& before = OrEmptyObject(FindMember(*old, "spec"));
   const bool same = std::ranges::all_of(kSources, [&](std::string_view name) {
@@ -325,6 +356,7 @@ void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object)
   constexpr std::array<std::string_view, 2> kPolicies = {"Delete", "Retain"};
   constexpr std::array<std::string_view, 2> kBindings = {"Immediate", "WaitForFirstConsumer"};
   constexpr size_t kParametersMax = 512;
+  constexpr size_t kParameterBytesMax = size_t{256} * 1024;
   CheckMeta(errors, object, false, CheckDns1123Subdomain);
   const std::string_view provisioner = TextAt(object, "provisioner");
   if (provisioner.empty()) {
@@ -339,9 +371,15 @@ void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object)
   } else if (parameters.contains("")) {
     AddInvalid(errors, Path("parameters"), Json(""), "field can not be empty.");
   }
+  size_t bytes = 0;
+  for (const auto& [key, value] : parameters) bytes += key.size() + TextOf(value).size();
+  if (bytes > kParameterBytesMax && parameters.size() <= kParametersMax) {
+    errors.push_back(TooLongField("parameters", kParameterBytesMax));
+  }
   const std::string_view policy = TextAt(object, "reclaimPolicy");
   if (!policy.empty()) CheckEnum(errors, Path("reclaimPolicy"), policy, kPolicies);
   CheckEnum(errors, Path("volumeBindingMode"), TextAt(object, "volumeBindingMode"), kBindings);
+  CheckTopologies(errors, object);
   if (old == nullptr) return;
   CheckMetaUpdate(errors, *old, object);
   for (const std::string_view member :
@@ -402,6 +440,7 @@ void CheckRuntimeClass(FieldErrors& errors, const Json* old, const Json& object)
   } else {
     AddInvalid(errors, Path("handler"), handler, CheckDns1123Label(handler));
   }
+  CheckOverhead(errors, Path("overhead"), ObjectAt(object, "overhead.podFixed"));
   if (old == nullptr) return;
   CheckCustomMetaUpdate(errors, *old, object);
   if (handler != TextAt(*old, "handler")) {

@@ -199,9 +199,11 @@ void CheckServicePath(FieldErrors& errors, const Path& path, std::string_view te
   }
 }
 
-void CheckClient(FieldErrors& errors, const Path& path, const Json& webhook) {
-  const Json* url = FindPath(webhook, "clientConfig.url");
-  const Json* service = FindPath(webhook, "clientConfig.service");
+}  // namespace
+
+void CheckWebhookClient(FieldErrors& errors, const Path& path, const Json& client) {
+  const Json* url = FindMember(client, "url");
+  const Json* service = FindMember(client, "service");
   if ((url == nullptr) == (service == nullptr))
     return AddRequired(errors, path, "exactly one of url or service is required");
   if (url != nullptr) return CheckUrl(errors, path.At("url"), TextOf(*url));
@@ -211,12 +213,15 @@ void CheckClient(FieldErrors& errors, const Path& path, const Json& webhook) {
   if (TextAt(*service, "namespace").empty())
     AddRequired(errors, at.At("namespace"), "service namespace is required");
   const int64_t port = IntegerAt(*service, "port");
-  if (port < 1 || port > 65'535) {
+  const bool given = FindMember(*service, "port") != nullptr;
+  if (given && (port < 1 || port > 65'535)) {
     errors.push_back(
         InvalidField(at.At("port").text(), port, "port is not valid: " + RangeMessage(1, 65'535)));
   }
   CheckServicePath(errors, at.At("path"), TextAt(*service, "path"));
 }
+
+namespace {
 
 // ---- A webhook ---------------------------------------------------------------------------------
 
@@ -287,7 +292,8 @@ void CheckWebhook(FieldErrors& errors, const Path& path, const Json& webhook, co
     if (selector != nullptr && !leave.selectors)
       CheckLabelSelector(errors, path.At(member), *selector);
   }
-  CheckClient(errors, path.At("clientConfig"), webhook);
+  CheckWebhookClient(errors, path.At("clientConfig"),
+                     OrEmptyObject(FindMember(webhook, "clientConfig")));
 }
 
 void CheckWebhooks(FieldErrors& errors, const Json* old, const Json& object, bool mutates) {

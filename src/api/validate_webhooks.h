@@ -8,5 +8,7 @@ namespace berth::api::rules {
 
 void CheckValidatingWebhooks(FieldErrors& errors, const Json* old, const Json& object);
 void CheckMutatingWebhooks(FieldErrors& errors, const Json* old, const Json& object);
+// How a webhook is called: by url or Service.
+void CheckWebhookClient(FieldErrors& errors, const Path& path, const Json& client);
 
 }  // namespace berth::api::rules

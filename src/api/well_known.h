@@ -36,6 +36,8 @@ inline constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected
 inline constexpr std::string_view kDefaultClass = "storageclass.kubernetes.io/is-default-class";
 inline constexpr std::string_view kDefaultClassBeta =
     "storageclass.beta.kubernetes.io/is-default-class";
+// On a Binding, and on the pod from then on: the devices it has, as "0,3".
+inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
 // The provisioner of simulated clusters: its volumes are there at once and hold nothing.
 inline constexpr std::string_view kSimulatedProvisioner = "berth.dev/simulated";
 

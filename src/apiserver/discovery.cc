@@ -37,11 +37,13 @@ std::vector<Subresource> SubresourcesOf(const api::Kind& kind) {
   std::vector<Subresource> result;
   if (kind.id == api::KindId::kPod) {
     result.push_back({"binding", kCreate, &api::KindOf(api::KindId::kBinding)});
+    result.push_back({"ephemeralcontainers", kChange, &kind});
     result.push_back({"eviction", kCreate, &api::KindOf(api::KindId::kEviction)});
   }
   if (kind.id == api::KindId::kServiceAccount)
     result.push_back({"token", kCreate, &api::KindOf(api::KindId::kTokenRequest)});
   if (kind.id == api::KindId::kNamespace) result.push_back({"finalize", R"(["update"])", &kind});
+  if (kind.id == api::KindId::kPod) result.push_back({"resize", kChange, &kind});
   if (kind.has_scale) result.push_back({"scale", kChange, &api::KindOf(api::KindId::kScale)});
   if (kind.has_status) result.push_back({"status", kChange, &kind});
   return result;

@@ -28,6 +28,10 @@ std::string_view SubresourceText(Subpart subpart) {
       return "scale";
     case Subpart::kFinalize:
       return "finalize";
+    case Subpart::kEphemeralContainers:
+      return "ephemeralcontainers";
+    case Subpart::kResize:
+      return "resize";
     default:
       return "";
   }

@@ -193,7 +193,7 @@ bool Handles(const QuotaWrite& write) {
   if (!IsCounted(write.kind)) return false;
   if (write.old == nullptr) return true;
   if (write.kind.id == KindId::kPod)
-    return api::HasDeadline(*write.old) != api::HasDeadline(write.object);
+    return write.resizes || api::HasDeadline(*write.old) != api::HasDeadline(write.object);
   return api::HasUsageOfItsOwn(write.kind.id);
 }
 

@@ -28,11 +28,12 @@ struct QuotaWrite {
   const api::Json& object;
   std::string_view namespace_name;
   std::string_view name;
+  bool resizes = false;  // Of a change of a pod: its containers in place.
 };
 
 // Whether the quotas of the namespace have room for it; 403 in upstream's words otherwise. Of
 // changes only those count that upstream looks at: of Services and claims, and of a pod when it
-// gets or loses a deadline.
+// is resized, or gets or loses a deadline.
 [[nodiscard]] Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write,
                                         QuotaCounter counter = QuotaCounter::kServer);
 

@@ -45,6 +45,9 @@ std::optional<Subpart> ParseSubpart(const api::Kind& kind, std::string_view name
   if (name == "scale" && kind.has_scale) return Subpart::kScale;
   if (name == "binding" && kind.id == api::KindId::kPod) return Subpart::kBinding;
   if (name == "eviction" && kind.id == api::KindId::kPod) return Subpart::kEviction;
+  if (name == "ephemeralcontainers" && kind.id == api::KindId::kPod)
+    return Subpart::kEphemeralContainers;
+  if (name == "resize" && kind.id == api::KindId::kPod) return Subpart::kResize;
   if (name == "finalize" && kind.id == api::KindId::kNamespace) return Subpart::kFinalize;
   if (name == "token" && kind.id == api::KindId::kServiceAccount) return Subpart::kToken;
   return std::nullopt;
@@ -77,6 +80,8 @@ bool Allows(Subpart subpart, Verb verb) {
       return true;
     case Subpart::kStatus:
     case Subpart::kScale:
+    case Subpart::kEphemeralContainers:
+    case Subpart::kResize:
       return verb == Verb::kGet || verb == Verb::kUpdate || verb == Verb::kPatch;
     case Subpart::kBinding:
     case Subpart::kEviction:

@@ -68,6 +68,8 @@ enum class Subpart : uint8_t {
   kEviction,
   kFinalize,
   kToken,
+  kEphemeralContainers,
+  kResize,
   kContainers,  // Log, exec and the like of a pod.
 };
 

@@ -188,6 +188,10 @@ std::string_view SubresourceName(Subpart subpart) {
       return "eviction";
     case Subpart::kFinalize:
       return "finalize";
+    case Subpart::kEphemeralContainers:
+      return "ephemeralcontainers";
+    case Subpart::kResize:
+      return "resize";
     default:
       return "";
   }

@@ -58,7 +58,16 @@ std::string_view OptionsName(Verb verb) {
 }
 
 api::Subresource SubresourceOf(Subpart subpart) {
-  return subpart == Subpart::kStatus ? api::Subresource::kStatus : api::Subresource::kNone;
+  switch (subpart) {
+    case Subpart::kStatus:
+      return api::Subresource::kStatus;
+    case Subpart::kEphemeralContainers:
+      return api::Subresource::kEphemeralContainers;
+    case Subpart::kResize:
+      return api::Subresource::kResize;
+    default:
+      return api::Subresource::kNone;
+  }
 }
 
 WriteResult Dispatch(WriteContext& context) {
@@ -188,8 +197,8 @@ Outcome<void> Allocate(WriteContext& context, std::string_view name, const Json*
 Outcome<void> AdmitAmounts(WriteContext& context, std::string_view name, const Json* before,
                            const Json& object) {
   const api::Kind& kind = *context.request.kind;
-  const bool new_pod = kind.id == KindId::kPod && before == nullptr;
-  if (new_pod || kind.id == KindId::kPersistentVolumeClaim) {
+  const bool sized = before == nullptr || context.request.subpart == Subpart::kResize;
+  if ((kind.id == KindId::kPod && sized) || kind.id == KindId::kPersistentVolumeClaim) {
     Outcome<void> within =
         CheckLimitRanges(context.store, {.kind = kind, .name = name}, before, object);
     if (!within) return within;
@@ -208,7 +217,8 @@ Outcome<void> AdmitAmounts(WriteContext& context, std::string_view name, const J
                       .old = before,
                       .object = object,
                       .namespace_name = context.request.namespace_name,
-                      .name = name},
+                      .name = name,
+                      .resizes = context.request.subpart == Subpart::kResize},
                      context.quota_counter);
 }
 
@@ -721,6 +731,9 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   if (Outcome<void> held = CheckEscalation(context.request, &before, object); !held) {
     return std::unexpected(std::move(held.error()));
   }
+  if (subresource == api::Subresource::kResize && !IsMarked(before)) {
+    ApplyLimitRanges(context.store, object);
+  }
   api::PrepareForUpdate(kind, before, object, subresource);
   if (kind.id == KindId::kService && subresource == api::Subresource::kNone)
     KeepAllocated(before, object);
@@ -739,7 +752,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
         ValidateChange(context, {.before = before, .stored = *old, .managed = managed}, object);
     if (!valid) return std::unexpected(std::move(valid.error()));
   }
-  if (subresource == api::Subresource::kNone) {
+  if (subresource == api::Subresource::kNone || subresource == api::Subresource::kResize) {
     Outcome<void> room = AdmitAmounts(context, context.request.name, &before, object);
     if (!room) return std::unexpected(std::move(room.error()));
     Outcome<void> given = Allocate(context, context.request.name, &before, object);

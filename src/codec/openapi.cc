@@ -353,6 +353,9 @@ void AddPaths(const Kind& kind, JsonObject& paths) {
     paths[item + "/scale"] = PathItem(edit, api::KindOf(KindId::kScale), scoped, true);
   }
   if (kind.id == KindId::kPod) {
+    for (const std::string_view part : {"/ephemeralcontainers", "/resize"}) {
+      paths[fmt::format("{}{}", item, part)] = PathItem(edit, kind, true, true);
+    }
     const Verb create = {"post", "post", true};
     paths[item + "/binding"] = PathItem({create}, api::KindOf(KindId::kBinding), true, true);
     paths[item + "/eviction"] = PathItem({create}, api::KindOf(KindId::kEviction), true, true);

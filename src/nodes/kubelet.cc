@@ -235,8 +235,8 @@ PodStep WriteStatus(std::string status, Instant started = {}) {
 
 PodStep Sleep(Instant until) { return {.wake = until}; }
 
-PodStep Run(const api::Pod& pod, const PodOnNode& on_node, const RunPlan& plan, Containers before,
-            Instant now) {
+PodStep Run(const api::Pod& pod, const PodOnNode& on_node, const api::RunPlan& plan,
+            Containers before, Instant now) {
   StatusText text(pod, on_node, now);
   text.Phase("Running");
   text.Address();
@@ -281,7 +281,7 @@ PodStep Terminate(const api::Pod& pod, const PodOnNode& on_node, const End& end,
 }
 
 // A container came to its end: the pod's end, or a restart.
-PodStep Exit(const api::Pod& pod, const PodOnNode& on_node, const RunPlan& plan, Instant now) {
+PodStep Exit(const api::Pod& pod, const PodOnNode& on_node, const api::RunPlan& plan, Instant now) {
   const api::ContainerStatus& known = *FirstStatus(pod);
   const int64_t code = plan.exit_code(known.restart_count);
   const bool restarts = pod.spec->restart_policy == "Always" ||
@@ -329,7 +329,7 @@ bool IsReady(const api::Pod& pod) {
   });
 }
 
-PodStep WhileRunning(const api::Pod& pod, const PodOnNode& on_node, const RunPlan& plan,
+PodStep WhileRunning(const api::Pod& pod, const PodOnNode& on_node, const api::RunPlan& plan,
                      Instant now) {
   const api::ContainerStatus& known = *FirstStatus(pod);
   const Instant started = on_node.started.ns != 0 ? on_node.started : known.started;
@@ -348,7 +348,7 @@ PodStep WhileRunning(const api::Pod& pod, const PodOnNode& on_node, const RunPla
   return Sleep(wake);
 }
 
-PodStep WhileCrashed(const api::Pod& pod, const PodOnNode& on_node, const RunPlan& plan,
+PodStep WhileCrashed(const api::Pod& pod, const PodOnNode& on_node, const api::RunPlan& plan,
                      Instant now) {
   const api::ContainerStatus& known = *FirstStatus(pod);
   const Instant restart = known.finished + RestartDelay(known.restart_count + 1);
@@ -362,7 +362,7 @@ PodStep WhileCrashed(const api::Pod& pod, const PodOnNode& on_node, const RunPla
 }
 
 PodStep WhileCreating(const api::Pod& pod, const PodOnNode& on_node, const KubeletTiming& timing,
-                      const RunPlan& plan, Instant now) {
+                      const api::RunPlan& plan, Instant now) {
   const Instant start = on_node.seen + plan.start_after;
   if (start <= now) return Run(pod, on_node, plan, {}, now);
   if (WasAdmitted(pod) || plan.start_after < timing.creating_shown_from) return Sleep(start);
@@ -385,7 +385,7 @@ PodStep WhileStopping(const api::Pod& pod, const PodOnNode& on_node, const Kubel
     const Instant asked =
         grace_end - Duration::Seconds(pod.meta.deletion_grace_seconds.value_or(0));
     // What can't be read can't ask for time.
-    const Result<RunPlan> plan = RunPlanOf(pod.meta.annotations);
+    const Result<api::RunPlan> plan = api::RunPlanOf(pod.meta.annotations);
     const Duration takes = std::max(timing.stop_delay, plan ? plan->stop_after : Duration{});
     const Instant end = std::min(grace_end, asked + takes);
     if (end > now) return Sleep(end);
@@ -419,7 +419,7 @@ PodStep Decide(const api::Pod& pod, const PodOnNode& on_node, const KubeletTimin
   }
   if (IsTerminal(pod)) return {};
   if (on_node.pod_ip.empty()) return {.action = PodAction::kAdmit};
-  Result<RunPlan> plan = RunPlanOf(pod.meta.annotations);
+  Result<api::RunPlan> plan = api::RunPlanOf(pod.meta.annotations);
   if (!plan) {
     return Terminate(
         pod, on_node,

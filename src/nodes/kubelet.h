@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
+#include "api/run_plan.h"
 #include "api/types.h"
 #include "base/time.h"
-#include "nodes/run_plan.h"
 
 // The life of a pod on its node as a function of the pod that is seen: nothing is remembered beside
 // it that could not be read from it again, so a kubelet that starts anew goes on where it was.

@@ -12,7 +12,6 @@
 #include "api/patch.h"
 #include "codec/decode.h"
 #include "codec/json.h"
-#include "nodes/run_plan.h"
 #include "testing/datadriven.h"
 
 namespace berth::nodes {
@@ -142,19 +141,6 @@ TEST(Kubelet, LivesOfPods) {
     Conversation conversation;
     testing::RunGoldenFile(file,
                            [&](const auto& directive) { return conversation.Handle(directive); });
-  }
-}
-
-TEST(RunPlan, ReadsExitCodesAndNamesWhatItCannotRead) {
-  const auto codes = RunPlanOf({{"berth.dev/exit-code", "1,0"}});
-  EXPECT_EQ(codes->exit_code(0), 1);
-  EXPECT_EQ(codes->exit_code(1), 0);
-  EXPECT_EQ(codes->exit_code(9), 0);
-  EXPECT_EQ(RunPlanOf({})->exit_code(3), 0);
-  for (const char* bad : {"", "x", "256", "-1", "1,", "1, 0"}) {
-    const auto plan = RunPlanOf({{"berth.dev/exit-code", bad}});
-    ASSERT_FALSE(plan.has_value()) << bad;
-    EXPECT_NE(plan.error().message.find("berth.dev/exit-code"), std::string::npos);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "api/groups.h"
 #include "api/types.h"
+#include "api/well_known.h"
 #include "api/workloads.h"
 #include "base/result.h"
 #include "base/shared.h"
@@ -25,8 +26,7 @@ inline constexpr std::string_view kGpuMilliResource = "berth.dev/gpu-milli";
 // On a node: what kind its devices are. In node selectors and required node affinity: which are
 // allowed.
 inline constexpr std::string_view kGpuModelLabel = "berth.dev/gpu-model";
-// On a Binding, and on the pod from then on: the devices it has, as "0,3".
-inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
+using api::kGpuIndexAnnotation;
 
 // On a member, as annotation or label: its role, which spec.minTaskMember counts.
 inline constexpr std::string_view kRoleKey = "volcano.sh/task-spec";

@@ -306,7 +306,9 @@ class Connection:
                     )
                 self.connection.request(method, path, body, merged)
                 response = self.connection.getresponse()
-                answer = Answer(response.status, dict(response.getheaders()), response.read())
+                given = response.getheaders()
+                together = {name: ", ".join(value for other, value in given if other == name) for name, _ in given}
+                answer = Answer(response.status, together, response.read())
                 if response.will_close:
                     self.close()
                 return answer

@@ -73,6 +73,8 @@ CLAIM = {
     "storageClassName": "slow",
     "resources": {"requests": {"storage": "1Gi"}},
 }
+CLAIM_OF_A_POD = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+VOLUME = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": "slow"}
 
 # By resource: group and version, kind, whether it is of a namespace, and the rest of the object.
 BASES = {
@@ -222,6 +224,123 @@ BASES = {
     "csidrivers": ("storage.k8s.io/v1", "CSIDriver", False, {"spec": {"attachRequired": False, "podInfoOnMount": True}}),
     "runtimeclasses": ("node.k8s.io/v1", "RuntimeClass", False, {"handler": "h", "overhead": {"podFixed": {"cpu": "10m"}}}),
     "clusterroles": ("rbac.authorization.k8s.io/v1", "ClusterRole", False, {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+}
+
+# Other valid objects of some kinds: what stands in them in place of the same in the base, None for
+# nothing. Members that not many objects have are asked about with them.
+VARIANTS = {
+    "pods": [
+        {
+            "spec": pod_spec(
+                volumes=[
+                    {"name": "scratch", "hostPath": {"path": "/tmp/a", "type": "Directory"}},
+                    {"name": "a", "secret": {"secretName": "s", "items": [{"key": "k", "path": "p/q", "mode": 256}]}},
+                    {"name": "b", "configMap": {"name": "m", "defaultMode": 420, "optional": True}},
+                    {"name": "c", "nfs": {"server": "s", "path": "/p"}},
+                    {"name": "d", "csi": {"driver": "d.example.com", "nodePublishSecretRef": {"name": "s"}}},
+                    {"name": "e", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:x", "lun": 1}},
+                    {"name": "f", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},
+                    {"name": "g", "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": CLAIM_OF_A_POD}}},
+                    {"name": "h", "image": {"reference": "registry.k8s.io/pause:3.10", "pullPolicy": "Always"}},
+                ]
+            )
+        },
+        {
+            "spec": pod_spec(
+                volumes=[
+                    {
+                        "name": "scratch",
+                        "projected": {
+                            "sources": [
+                                {"secret": {"name": "s", "items": [{"key": "k", "path": "s/k"}]}},
+                                {"configMap": {"name": "m"}},
+                                {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+                            ]
+                        },
+                    },
+                    {
+                        "name": "info",
+                        "downwardAPI": {
+                            "items": [{"path": "cpu", "resourceFieldRef": {"containerName": "c", "resource": "limits.cpu", "divisor": "1m"}}]
+                        },
+                    },
+                ],
+                containers=[
+                    container()
+                    | {
+                        "env": [
+                            {"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}}},
+                            {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": True}}},
+                        ],
+                        "envFrom": [{"prefix": "P_", "configMapRef": {"name": "m"}}],
+                        "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}],
+                        "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
+                    }
+                ],
+                securityContext={
+                    "sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}],
+                    "seccompProfile": {"type": "Localhost", "localhostProfile": "a/b"},
+                    "appArmorProfile": {"type": "RuntimeDefault"},
+                    "fsGroupChangePolicy": "OnRootMismatch",
+                    "supplementalGroups": [1, 2],
+                },
+                dnsPolicy="None",
+                dnsConfig={"nameservers": ["1.1.1.1"], "searches": ["a.b"], "options": [{"name": "ndots", "value": "2"}]},
+                hostAliases=[{"ip": "1.2.3.4", "hostnames": ["a.b"]}],
+                readinessGates=[{"conditionType": "example.com/ready"}],
+            )
+        },
+    ],
+    "services": [
+        {"spec": {"ports": [{"port": 80}], "externalIPs": ["1.2.3.4"]}},
+        {
+            "spec": {
+                "selector": {"app": "a"},
+                "ports": [{"name": "a", "port": 80, "appProtocol": "kubernetes.io/h2c"}, {"name": "b", "port": 81, "protocol": "UDP"}],
+                "sessionAffinity": "ClientIP",
+                "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 100}},
+                "trafficDistribution": "PreferSameZone",
+                "internalTrafficPolicy": "Local",
+            }
+        },
+        {"spec": {"type": "ExternalName", "externalName": "a.example.com"}},
+    ],
+    "secrets": [
+        {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": "e30="}, "stringData": None},
+        {"type": "kubernetes.io/basic-auth", "data": {"username": "YQ=="}, "stringData": {"password": "b"}},
+        {"type": "kubernetes.io/ssh-auth", "data": {"ssh-privatekey": "YQ=="}, "stringData": None},
+    ],
+    "persistentvolumes": [
+        {"spec": VOLUME | {"nfs": {"server": "s", "path": "/p"}, "mountOptions": ["hard"]}},
+        {"spec": VOLUME | {"csi": {"driver": "d.example.com", "volumeHandle": "h", "nodePublishSecretRef": {"name": "s", "namespace": "n"}}}},
+        {
+            "spec": VOLUME
+            | {
+                "local": {"path": "/p"},
+                "nodeAffinity": {
+                    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
+                },
+            }
+        },
+    ],
+    "networkpolicies": [
+        {
+            "spec": {
+                "podSelector": {},
+                "ingress": [
+                    {"from": [{"ipBlock": {"cidr": "11.0.0.0/8", "except": ["11.1.0.0/16"]}}, {"namespaceSelector": {}, "podSelector": SELECTOR}]}
+                ],
+                "egress": [{"to": [{"podSelector": {}}], "ports": [{"port": 80, "endPort": 90}, {"port": "http", "protocol": "UDP"}]}],
+                "policyTypes": ["Ingress", "Egress"],
+            }
+        }
+    ],
+    "storageclasses": [
+        {"allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}], "mountOptions": ["hard"], "reclaimPolicy": "Retain"}
+    ],
+    "csidrivers": [
+        {"spec": {"tokenRequests": [{"audience": "a", "expirationSeconds": 3600}], "fsGroupPolicy": "File", "volumeLifecycleModes": ["Persistent", "Ephemeral"]}}
+    ],
 }
 
 HAVE_SCALE = ("deployments", "replicasets", "statefulsets", "replicationcontrollers")

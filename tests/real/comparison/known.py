@@ -78,6 +78,12 @@ def section(counts, known, what):
     ]
     for cause, count in sorted(known.counts.items(), key=lambda item: (-item[1], item[0])):
         lines.append(f"| {cause} | {count} | {known.causes[cause]} |")
+    lines += [
+        "",
+        "pods/ephemeralcontainers and pods/resize are served and compared as all else. What differs is behind them: simulated",
+        "nodes start no container for debugging, and say of no container what is in use, so that a pod that runs on one can't be",
+        "resized (422: `Pod running on node without support for resize`).",
+    ]
     return "\n".join(lines) + "\n"
 
 

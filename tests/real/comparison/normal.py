@@ -13,6 +13,8 @@ RECORD = re.compile(r"in (record \(|object meta: )\d+\b")
 PLACE = re.compile(r" \(line \d+, column \d+, offset \d+\)")
 # A whole object within a message, which has all of these in it again.
 OBJECT = re.compile(r'"\{\\"(addressType|apiVersion|kind|metadata)\\".*\}"')
+# Of one value. What tells a known difference may stand behind much else.
+SHOWN_MAX = 4000
 HEADERS = ("content-type", "warning")
 
 
@@ -91,7 +93,7 @@ def of_answer(answer, names):
 
 def shown(value):
     text = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
-    return text if len(text) <= 400 else text[:400] + "..."
+    return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
 
 
 ABSENT = object()

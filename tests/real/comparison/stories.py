@@ -76,7 +76,11 @@ class Story:
         metadata = {"name": name, "labels": dict(bases.LABELS) | {"story": str(self.seed)}}
         if self.namespaced:
             metadata["namespace"] = self.namespace
-        return {"apiVersion": self.version, "kind": self.kind, "metadata": metadata} | copy.deepcopy(self.rest)
+        made = {"apiVersion": self.version, "kind": self.kind, "metadata": metadata} | copy.deepcopy(self.rest)
+        variants = bases.VARIANTS.get(self.resource, ())
+        if variants and self.random.random() < 0.6:
+            made |= copy.deepcopy(self.random.choice(variants))
+        return {key: value for key, value in made.items() if value is not None}
 
     def spoil(self, made, times=1):
         """Something of it goes, is another value, or there is something more."""
@@ -406,10 +410,45 @@ class Story:
             target = {"apiVersion": "v1", "kind": "Node", "name": choose(("n", "", "N_"))}
             options += [
                 lambda: Request("POST", path + "/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": path.rpartition("/")[2]}, "target": target}),
+                lambda: self.debugs(path),
+                lambda: self.resizes(path),
                 lambda: Request("POST", path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": path.rpartition("/")[2]}}, valid=True),
             ]
         options.append(lambda: Request("GET", path + "/wrong"))
         yield choose(options)()
+
+    def debugs(self, path):
+        """What `kubectl debug` sends, or nearly."""
+        choose = self.random.choice
+        made = {"name": choose(("debugger", "other", "c", "D_")), "image": "busybox", "stdin": True, "targetContainerName": choose(("c", "c", "none"))}
+        what = choose(("", "", "name", "ports", "resources", "restartPolicy", "livenessProbe", "volumeMounts", "unknown"))
+        if what == "name":
+            del made["name"]
+        elif what:
+            wrong = {
+                "ports": [{"containerPort": 80}],
+                "resources": {"requests": {"cpu": "1"}},
+                "restartPolicy": "Always",
+                "livenessProbe": {"exec": {"command": ["true"]}},
+                "volumeMounts": [{"name": choose(("scratch", "none")), "mountPath": "/a", "subPath": "b"}],
+                "unknown": 1,
+            }
+            made[what] = wrong[what]
+        body = {"metadata": {"labels": {"ignored": "too"}}, "spec": {"ephemeralContainers": [made]}}
+        content = PATCHES[choose(("strategic", "strategic", "strategic", "merge"))]
+        return Request("PATCH", path + "/ephemeralcontainers", body, content)
+
+    def resizes(self, path):
+        choose = self.random.choice
+        amounts = {choose(("cpu", "memory", "cpu", "ephemeral-storage")): choose(("200m", "96Mi", "2", None, "-1"))}
+        made = {"name": choose(("c", "c", "c", "d")), "resources": {choose(("requests", "requests", "limits")): amounts}}
+        what = choose(("", "", "image", "policy"))
+        if what == "image":
+            made["image"] = "other"
+        if what == "policy":
+            made["resizePolicy"] = [{"resourceName": choose(("cpu", "gpu")), "restartPolicy": choose(("NotRequired", "Wrong"))}]
+        spec = {"containers": [made]} if self.random.random() < 0.8 else {"resources": {"requests": amounts}}
+        return Request("PATCH", path + "/resize", {"spec": spec}, PATCHES[choose(("strategic", "strategic", "merge"))])
 
     def deletes(self):
         path = self.some()

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +11,7 @@
 #include "base/time.h"
 
 // What a simulated container does, told by its pod's annotations.
-namespace berth::nodes {
+namespace berth::api {
 
 // How long each run of a container takes, e.g. "90s" or "1h30m"; without it, until it is stopped.
 inline constexpr std::string_view kRunForAnnotation = "berth.dev/run-for";
@@ -37,6 +38,10 @@ struct RunPlan {
 };
 
 // Errors name the annotation and its value.
-[[nodiscard]] Result<RunPlan> RunPlanOf(const api::StringMap& annotations);
+[[nodiscard]] Result<RunPlan> RunPlanOf(const StringMap& annotations);
 
-}  // namespace berth::nodes
+// What is wrong with the annotations of a pod that are berth's: one that can't be read, or none
+// that berth knows. Each names the annotation, by its path below `metadata`.
+[[nodiscard]] std::vector<std::string> AnnotationWarnings(const StringMap& annotations);
+
+}  // namespace berth::api
