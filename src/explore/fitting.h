@@ -27,6 +27,7 @@ struct AskedSet {
   api::ResourceList requests;  // Of each, of what there may be quota of.
   api::StringMap selector;
   std::optional<api::TopologyRequest> topology;
+  std::string group = {};  // The name of the PodGroup that its pods are to be of; empty: of none.
   bool operator==(const AskedSet&) const = default;
 };
 

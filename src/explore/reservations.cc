@@ -6,8 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "api/groups.h"
 #include "api/requests.h"
 #include "api/types.h"
+#include "codec/decode.h"
 #include "codec/scan.h"
 #include "sim/truth.h"
 #include "translate/quota_facts.h"
@@ -47,7 +49,8 @@ std::vector<AskedSet> SetsOf(const api::Workload& workload) {
                                                .least = 0,
                                                .requests = {},
                                                .selector = pods.spec->node_selector,
-                                               .topology = pods.topology});
+                                               .topology = pods.topology,
+                                               .group = std::string(api::NamedGroup(pods.annotations))});
     for (const api::ResourceAmount& a : api::PendingRequests(pod)) {
       if (a.amount > 0) set.requests.push_back(a);
     }
@@ -380,6 +383,29 @@ Rooms Reservations::RoomsBesidePlaces(const sim::Truth& truth) const {
   return rooms;
 }
 
+namespace {
+
+// Whether each group that its pods name is there and has enough members, with all of them.
+bool CouldStart(const sim::Truth& truth, const std::string& key,
+                const std::vector<AskedSet>& sets) {
+  codec::Decoder decoder;
+  const std::string job = "job-" + key.substr(key.find('/') + 1);
+  for (const AskedSet& set : sets) {
+    if (set.group.empty()) continue;
+    const std::string group = "default/" + set.group;
+    const auto at = truth.others().find(std::string(sim::kGroupsPrefix) + group);
+    if (at == truth.others().end()) return false;
+    int64_t members = 0;
+    for (const AskedSet& each : sets) members += each.group == set.group ? each.count : 0;
+    for (const auto& [pod_key, pod] : truth.pods())
+      members += pod.active() && pod.group == group && pod.owner_uid != job ? 1 : 0;
+    if (members < decoder.PodGroup(at->second.view())->min_member) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::vector<std::string> Reservations::AtRest(const model::State& state, const sim::Truth& truth,
                                               const Rest& rest) const {
   std::vector<std::string> findings = LeavesAtRest();
@@ -401,7 +427,8 @@ std::vector<std::string> Reservations::AtRest(const model::State& state, const s
       findings.push_back(
           fmt::format("at rest, workload {} is not active, and keeps its quota", key));
     }
-    if (!MayBeServed(workload, rest.now)) continue;
+    if (!MayBeServed(workload, rest.now) || (rest.joint && !CouldStart(truth, key, workload.sets)))
+      continue;
     const std::string root = RootOf(workload.queue);
     Amounts left = QuotaOf(root, &Queue::quota);
     Add(left, ReservedIn(root), -1);

@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "api/groups.h"
 #include "api/well_known.h"
 
 namespace berth::explore {
@@ -24,10 +25,10 @@ constexpr auto kResources = std::to_array<std::string_view>({"cpu", "memory"});
 // The pod set that a line begins with.
 constexpr std::string_view kMain = "main";
 constexpr auto kPodSetKeys = std::to_array<std::string_view>(
-    {"cpu", "memory", "count", "min", "required", "preferred", "slice"});
+    {"cpu", "memory", "count", "min", "required", "preferred", "slice", "group"});
 // What can't be the key of a flavor's label, beside levels.
 constexpr auto kTakenKeys = std::to_array<std::string_view>(
-    {"cpu", "memory", "pods", "count", "min", "required", "preferred", "slice", "queue", "priority",
+    {"cpu", "memory", "pods", "count", "min", "required", "preferred", "slice", "group", "queue", "priority",
      "finalizer", "topology", "host", "flavor"});
 constexpr auto kCheckStates = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"pending", "Pending"}, {"ready", "Ready"}, {"retry", "Retry"}, {"rejected", "Rejected"}});
@@ -423,12 +424,20 @@ Result<std::string> QuotaWords::PodSetOf(std::string_view name, const Options& o
     if (at == options.end()) continue;
     if (Status good = lines_.CheckName(at->second); !good) return std::unexpected(good.error());
   }
+  std::string group;
+  if (const auto at = options.find("group"); at != options.end()) {
+    if (!scenario_.joint) return lines_.Bad("pods are of a group where the scenario is joint");
+    if (Status good = lines_.CheckName(at->second); !good) return std::unexpected(good.error());
+    scenario_.groups = true;
+    group = fmt::format(R"("metadata":{{"annotations":{{"{}":"{}"}}}},)", api::kGroupAnnotation,
+                        at->second);
+  }
   const std::string labels = LabelsIn(options);
   const std::string selector =
       labels.empty() ? "" : fmt::format(R"("nodeSelector":{{{}}},)", labels);
   return fmt::format(
-      R"({{"name":"{}","count":{},{}{}"template":{{"spec":{{{}"restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}]}}}}}})",
-      name, *count, least, *topology, selector, *requests);
+      R"({{"name":"{}","count":{},{}{}"template":{{{}"spec":{{{}"restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}]}}}}}})",
+      name, *count, least, *topology, group, selector, *requests);
 }
 
 // `,{...}` of each `+ NAME key=value ...` from `first` on.

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "api/groups.h"
 #include "api/quota.h"
 #include "api/types.h"
 #include "api/well_known.h"
@@ -204,9 +205,14 @@ struct PodNames {
 // A pod of the set, gated where a topology places it.
 std::string PodOf(const sim::Truth& truth, const api::Workload& workload,
                   const api::WorkloadPodSet& set, const PodNames& names) {
-  const std::string index = names.index < 0 ? ""
-                                            : fmt::format(R"("annotations":{{"{}":"{}"}},)",
-                                                          kIndexAnnotation, names.index);
+  api::StringMap annotations;
+  if (names.index >= 0) annotations.emplace_back(kIndexAnnotation, std::to_string(names.index));
+  if (const std::string_view group = api::NamedGroup(set.annotations); !group.empty())
+    annotations.emplace_back(api::kGroupAnnotation, group);
+  std::string text;
+  for (const auto& [key, value] : annotations)
+    text += fmt::format(R"({}"{}":"{}")", text.empty() ? "" : ",", key, value);
+  if (!text.empty()) text = fmt::format(R"("annotations":{{{}}},)", text);
   const std::string gate =
       TopologyOf(workload, set.name) == nullptr
           ? ""
@@ -222,7 +228,7 @@ std::string PodOf(const sim::Truth& truth, const api::Workload& workload,
   }
   return fmt::format(
       R"({{"metadata":{{"name":"{0}",{7}"labels":{{"{5}":"{6}"}},"ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{1}","uid":"job-{1}","controller":true}}]}},"spec":{{{3}{4}"containers":[{{"name":"c","image":"i","resources":{{"requests":{{{2}}}}}}}]}}}})",
-      names.name, workload.meta.name, requests, gate, selector, api::kPodSetLabel, set.name, index);
+      names.name, workload.meta.name, requests, gate, selector, api::kPodSetLabel, set.name, text);
 }
 
 std::string StatusOf(const std::vector<api::Condition>& conditions, std::string_view more) {

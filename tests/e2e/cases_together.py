@@ -3,7 +3,7 @@
 import objects
 from cases_custom import CUSTOM, KUEUE, VOLCANO, named, told
 from cases_disruption import CLASSES
-from cases_quota import queue, queued, says
+from cases_quota import make_queues, queue, queued, remove_queues, says
 from harness import case
 
 
@@ -80,3 +80,32 @@ def together(test):
     test.kubectl("delete", "clusterqueue", name, namespace=False)
     test.kubectl("delete", "resourceflavor", name, namespace=False)
     test.kubectl("label", "node", node["metadata"]["name"], "pool-", namespace=False)
+
+
+@case("a queued Job whose PodGroup could not start with its pods gets no quota, and starts once it could", needs=CUSTOM)
+def gang_that_waits(test):
+    name = make_queues(test, "1")
+    job = queued(objects.job("train", parallelism=2, completions=2))
+    template = job["spec"]["template"]
+    template["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": "train"}}
+    template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    why = lambda: says(test, "train", "QuotaReserved")
+    waits = lambda text: why()[0] == "False" and why()[1] == "WaitingForGang" and text in why()[2]
+    test.wait("it is told that its group is missing", lambda: waits("/train does not exist, which pod set main names"))
+    test.create(test.path("podgroups", group=VOLCANO), named("train", "PodGroup", VOLCANO, spec={"minMember": 3}))
+    test.wait("its group needs more", lambda: waits("lacks members: it needs 3 more, and 2 wait"))
+    # Who comes after it goes before it meanwhile.
+    other = queued(objects.job("other"))
+    other["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    test.kubectl("create", "-f", "-", stdin=other)
+    test.wait("another gets the quota", lambda: says(test, "other", "Admitted")[0] == "True")
+    test.kubectl("delete", "job", "other")
+    test.kubectl("patch", "podgroup", "train", "--type=merge", "-p", '{"spec":{"minMember":2}}')
+    test.wait("both its pods have nodes", lambda: len(nodes(test, "train")) == 2)
+    test.kubectl("delete", "job", "train")
+    remove_queues(test, name)
+
+
+def nodes(test, job):
+    return [pod["metadata"]["name"] for pod in test.pods(f"job-name={job}") if "nodeName" in pod["spec"]]
