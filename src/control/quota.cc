@@ -63,6 +63,60 @@ api::LabelQuery NamespacesOf(const api::ClusterQueue& queue) {
   return api::QueryOf(*queue.namespace_selector).value_or(api::LabelQuery{.nothing = true});
 }
 
+namespace {
+
+// What all workloads hold is within what an amount can tell (base/limits.h).
+void AddHeld(const model::Reservation& reserved, const model::Vocabulary& vocabulary,
+             HeldAmounts& held) {
+  for (const model::QuotaCharge& charge : reserved.charges) {
+    for (const model::ResourceAmount& a : vocabulary.bundles.View(charge.amounts))
+      held[{charge.flavor, a.resource}] += a.amount * charge.count;
+  }
+}
+
+// What a status has room for: flavors of a list, and resources of each.
+constexpr size_t kUsagesMax = 64;
+
+// Resources by name, as upstream has them.
+api::FlavorUsages UsagesOf(const api::ClusterQueue& queue, const HeldAmounts& held,
+                           const model::Vocabulary& vocabulary, bool borrows) {
+  api::FlavorUsages usages;
+  for (const api::ResourceGroup& group : queue.resource_groups) {
+    for (const api::FlavorQuotas& quotas : group.flavors) {
+      api::FlavorUsage& usage = usages.emplace_back();
+      usage.flavor = quotas.flavor;
+      const model::NameId flavor = vocabulary.names.Find(quotas.flavor);
+      for (const api::ResourceQuota& quota : quotas.resources) {
+        const auto resource = vocabulary.resources.Find(quota.resource);
+        const auto at = held.find({flavor, resource});
+        const int64_t total = at == held.end() ? 0 : at->second;
+        const int64_t borrowed = borrows ? std::max(int64_t{0}, total - quota.nominal) : 0;
+        usage.resources.push_back(
+            {.resource = quota.resource, .total = total, .borrowed = borrowed});
+      }
+      std::ranges::sort(usage.resources, {}, &api::ResourceUsage::resource);
+      usage.resources.resize(std::min(usage.resources.size(), kUsagesMax));
+    }
+  }
+  usages.resize(std::min(usages.size(), kUsagesMax));
+  return usages;
+}
+
+}  // namespace
+
+QueueUsage UsageOf(const api::ClusterQueue& queue, const HeldQuota& held,
+                   const model::Vocabulary& vocabulary) {
+  const bool borrows = !queue.cohort.empty();
+  return {.reserving = UsagesOf(queue, held.reserving, vocabulary, borrows),
+          .admitted = UsagesOf(queue, held.admitted, vocabulary, borrows)};
+}
+
+QueueUsage UsageOfLocal(const api::ClusterQueue& queue, const HeldQuota& held,
+                        const model::Vocabulary& vocabulary) {
+  return {.reserving = UsagesOf(queue, held.reserving, vocabulary, /*borrows=*/false),
+          .admitted = UsagesOf(queue, held.admitted, vocabulary, /*borrows=*/false)};
+}
+
 CountsOfQueues CountWorkloads(const model::State& state) {
   CountsOfQueues out;
   for (uint32_t i = 0; i < state.workloads().size(); ++i) {
@@ -76,6 +130,11 @@ CountsOfQueues CountWorkloads(const model::State& state) {
       counts->pending += row.status.reserved ? 0 : 1;
       counts->reserving += row.status.reserved ? 1 : 0;
       counts->admitted += row.status.reserved && row.status.admitted ? 1 : 0;
+    }
+    if (!row.status.reserved) continue;
+    for (HeldQuota* held : {&out.held_of_queue[queue], &out.held_of_local[row.local_queue]}) {
+      AddHeld(row.reserved, state.vocabulary(), held->reserving);
+      if (row.status.admitted) AddHeld(row.reserved, state.vocabulary(), held->admitted);
     }
   }
   return out;
@@ -350,11 +409,19 @@ bool Quota::HasToCount() const {
 // Of all queues anew: counting on would be another truth about workloads.
 void Quota::Count(const model::State& state) {
   CountsOfQueues counts = CountWorkloads(state);
-  for (const auto& [name, selector] : selectors_)
-    queues_.WantClusterQueue(name, counts.of_queue[state.vocabulary().names.Find(name)]);
+  const model::Vocabulary& vocabulary = state.vocabulary();
+  for (const auto& [name, selector] : selectors_) {
+    const model::NameId id = vocabulary.names.Find(name);
+    queues_.WantClusterQueue(
+        name, counts.of_queue[id],
+        UsageOf(*queues_.FindClusterQueue(name), counts.held_of_queue[id], vocabulary));
+  }
   for (const auto& [key, queue] : local_queues_) {
-    queues_.WantLocalQueue(queue.namespace_name, key.substr(key.find('/') + 1),
-                           counts.of_local[state.FindKey(key)]);
+    const model::KeyId id = state.FindKey(key);
+    const api::ClusterQueue* of = queues_.FindClusterQueue(queue.cluster_queue);
+    queues_.WantLocalQueue(
+        queue.namespace_name, key.substr(key.find('/') + 1), counts.of_local[id],
+        of == nullptr ? QueueUsage{} : UsageOfLocal(*of, counts.held_of_local[id], vocabulary));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/quota.h"
@@ -24,13 +25,29 @@
 
 namespace berth::control {
 
+// What workloads hold, by flavor and resource.
+using HeldAmounts = std::map<std::pair<model::NameId, model::ResourceId>, model::Amount>;
+struct HeldQuota {
+  HeldAmounts reserving;  // Those that are admitted among them.
+  HeldAmounts admitted;
+};
 // Of each ClusterQueue by its name, and each LocalQueue by its key.
 struct CountsOfQueues {
   std::map<model::NameId, WorkloadCounts> of_queue;
   std::map<model::KeyId, WorkloadCounts> of_local;
+  std::map<model::NameId, HeldQuota> held_of_queue;
+  std::map<model::KeyId, HeldQuota> held_of_local;
 };
-// How many workloads wait there, hold quota, and may run. O(workloads).
+// How many workloads wait there, hold quota, and may run, and how much quota they hold.
+// O(workloads x charges).
 [[nodiscard]] CountsOfQueues CountWorkloads(const model::State& state);
+// What the status of a queue tells of that: each resource of each flavor that the ClusterQueue has,
+// of a LocalQueue likewise. Borrowed is what is beyond the nominal quota, where there is a cohort
+// to borrow from; a LocalQueue borrows nothing. O(quotas x log).
+[[nodiscard]] QueueUsage UsageOf(const api::ClusterQueue& queue, const HeldQuota& held,
+                                 const model::Vocabulary& vocabulary);
+[[nodiscard]] QueueUsage UsageOfLocal(const api::ClusterQueue& queue, const HeldQuota& held,
+                                      const model::Vocabulary& vocabulary);
 
 // Who asks what a Workload means.
 struct Taking {

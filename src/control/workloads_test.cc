@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/patch.h"
+#include "codec/json.h"
 #include "control/debug.h"
 #include "control/quota.h"
 #include "control/test_rig.h"
@@ -338,6 +340,60 @@ TEST_F(WorkloadsTest, CountsOfALocalQueueOutliveItsClusterQueue) {
   EXPECT_EQ(counts().reserving, 1) << "its pods run on";
   rig_.Event("workloads", "DELETED", WorkloadJson("a", 112, ReservedStatus()));
   EXPECT_EQ(counts().reserving, 0);
+}
+
+// K061, too: a status tells how much of each flavor's resource is in use, as Kueue does; once a
+// second at most, and nothing while nothing changes.
+TEST_F(WorkloadsTest, AStatusTellsTheQuotaInUse) {
+  const auto usage = [](std::string_view cpu, std::string_view memory, std::string_view borrowed) {
+    const auto one = [&](std::string_view name, std::string_view total, std::string_view more) {
+      return fmt::format(R"({{"name":"{}","total":"{}"{}}})", name, total,
+                         borrowed.empty() ? "" : fmt::format(R"(,"borrowed":"{}")", more));
+    };
+    return fmt::format(R"([{{"name":"spot","resources":[{},{}]}}])", one("cpu", cpu, borrowed),
+                       one("memory", memory, "0"));
+  };
+  std::string of_queue = "{}";  // As written, and merged.
+  std::string of_local = "{}";
+  const auto answer = [&](const std::string& kind, std::string json, std::string& status) {
+    const env::SendRequest write = rig_.TakeOf(kind == "localqueues" ? "/lq/status" : "/cq/status");
+    if (write.call.value == 0) return false;
+    const auto patch = codec::ParseJson("{" + MembersOf(write) + "}").value();
+    status = codec::PrintJson(api::ApplyMergePatch(codec::ParseJson(status).value(), patch));
+    json.pop_back();
+    json += R"(,"status":)" + status + "}";
+    rig_.Answer(write, 200, json);
+    rig_.Event(kind, "MODIFIED", json);
+    return true;
+  };
+  const auto pass = [&](const std::string& queue, int version) {
+    int writes = 0;
+    for (int i = 0; i < 2; ++i) {
+      while (answer("clusterqueues", QueueJson(version + writes, queue), of_queue) ||
+             answer("localqueues", LocalQueueJson(version + writes), of_local)) {
+        ++writes;
+      }
+      rig_.Pass(Duration::Seconds(1));
+    }
+    return writes;
+  };
+  EXPECT_EQ(pass("", 110), 4) << "each its condition, then the rest";
+  EXPECT_TRUE(of_queue.contains(R"("flavorsReservation":)" + usage("0", "0", "0"))) << of_queue;
+  std::string status = ReservedStatus();
+  status.replace(status.find(R"("Admitted","status":"True")"), 26,
+                 R"("Admitted","status":"False")");
+  const std::string queue = R"(,"cohortName":"all")";
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 120, status));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 121, ReservedStatus(8), 8));
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(122, queue));
+  pass(queue, 130);
+  EXPECT_TRUE(of_queue.contains(R"("flavorsReservation":)" + usage("11", "2200Mi", "2")))
+      << of_queue;
+  EXPECT_TRUE(of_queue.contains(R"("flavorsUsage":)" + usage("8", "1600Mi", "0"))) << of_queue;
+  EXPECT_TRUE(of_local.contains(R"("flavorsReservation":)" + usage("11", "2200Mi", "")))
+      << of_local;
+  EXPECT_TRUE(of_local.contains(R"("flavorsUsage":)" + usage("8", "1600Mi", ""))) << of_local;
+  EXPECT_EQ(pass(queue, 140), 0);
 }
 
 // A LocalQueue that is not read yet is not one that goes on after it was stopped.
