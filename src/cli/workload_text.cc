@@ -136,6 +136,17 @@ std::string Progress(const api::JsonObject& object) {
   return text;
 }
 
+std::string Refused(const api::JsonObject& object) {
+  const api::JsonObject* refused = Part(object, "refused");
+  if (refused == nullptr) return "";
+  std::string text =
+      fmt::format("  {} was refused by the API server ({}): {}", Text(*refused, "what"),
+                  Text(*refused, "code"), Text(*refused, "message"));
+  if (refused->contains("again"))
+    text += fmt::format("; tried again at {}", Text(*refused, "again"));
+  return text + "\n";
+}
+
 std::string PodsLeft(const api::JsonObject& object) {
   const std::string count = Text(object, "podsLeft");
   return count == "1" ? "1 is left" : count + " are left";
@@ -213,7 +224,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   text += End(object);
   if (Text(object, "active") == "false" && stage != "finished" && stage != "deleting")
     text += "  its spec.active is false: it wants no quota\n";
-  text += Progress(object);
+  text += Progress(object) + Refused(object);
   text += PastEviction(object);
   if (const std::string delay = DelayText(object); !delay.empty()) text += "  " + delay + "\n";
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));

@@ -51,6 +51,14 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 
+TEST(WorkloadText, WhatTheServerRefusedIsTold) {
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"pending","active":true,
+      "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq",
+      "refused":{"what":"its admission","code":403,"message":"no","again":"then"}})"),
+            "workload t/a: pending in ClusterQueue cq through LocalQueue lq, priority 0, since s\n"
+            "  its admission was refused by the API server (403): no; tried again at then\n");
+}
+
 TEST(WorkloadText, WhatIsWrongWithItsQueueIsTold) {
   EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"admitted","active":true,
       "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq","notes":["one","two"]})"),

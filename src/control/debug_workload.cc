@@ -273,6 +273,21 @@ void AddProgress(const Scheduler& scheduler, const Workload& row, JsonObject& ob
   if (spare > 0) object["reclaimable"] = spare;
 }
 
+// What the server did not let be written of it.
+void AddRefused(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  if (scheduler.quota() == nullptr) return;
+  const Workloads::Refusal* refused =
+      scheduler.quota()->WhyRefused(scheduler.engine().state().UidOf(row.uid));
+  if (refused == nullptr) return;
+  JsonObject json = {
+      {"what", refused->what}, {"code", refused->code}, {"message", refused->message}};
+  const Instant again = refused->again == Instant::Never() ? row.not_before : refused->again;
+  if (again != Instant{}) json["again"] = client::SecondsTime(again);
+  if (object.contains("notBefore") && object["notBefore"] == json["again"])
+    object.erase("notBefore");
+  object["refused"] = std::move(json);
+}
+
 }  // namespace
 
 JsonObject DelayJson(const Scheduler& scheduler, const Workload& row) {
@@ -288,7 +303,8 @@ JsonObject DelayJson(const Scheduler& scheduler, const Workload& row) {
     if (requeued != nullptr) text += fmt::format(", {}: {}", requeued->reason, requeued->message);
     object["waitsFor"] = text;
   }
-  if (status.requeue_at != Instant{}) object["notBefore"] = client::SecondsTime(status.requeue_at);
+  if (const Instant from = std::max(status.requeue_at, row.not_before); from != Instant{})
+    object["notBefore"] = client::SecondsTime(from);
   return object;
 }
 
@@ -336,6 +352,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   if (!leaving.empty()) object["leaving"] = std::move(leaving);
   AddPastEviction(scheduler, row, object);
   AddProgress(scheduler, row, object);
+  AddRefused(scheduler, row, object);
   AddNotes(scheduler, row, object);
   if (row.claimant.valid())
     object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);

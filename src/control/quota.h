@@ -107,6 +107,9 @@ class Quota {
   [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const {
     return workloads_.WhyHeldUp(uid);
   }
+  [[nodiscard]] const Workloads::Refusal* WhyRefused(std::string_view uid) const {
+    return workloads_.WhyRefused(uid);
+  }
   // The Workload as it was observed last; null for none.
   [[nodiscard]] const api::Workload* FindWorkload(std::string_view uid) const {
     return workloads_.Find(uid);

@@ -67,6 +67,44 @@ TEST_F(JointWorkloadsTest, PlacesAreWrittenBeforeTheQuota) {
   EXPECT_EQ(FreeSlots(), 3u);
 }
 
+// Goal: who can't be given its quota, since a webhook refuses that, is told so wherever one looks.
+TEST_F(JointWorkloadsTest, ARefusedAdmissionIsTold) {
+  constexpr std::string_view kNo =
+      R"({"kind":"Status","code":403,"reason":"Forbidden","message":"webhook \"w\" says no"})";
+  constexpr std::string_view kSaid =
+      R"(its admission was refused by the API server (403): webhook \"w\" says no)";
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  rig_.Answer(rig_.TakeOf("/workloads/a"), 403, std::string(kNo));
+  rig_.Settle();
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_TRUE(BodyOf(told).contains(fmt::format(
+      R"({{"type":"QuotaReserved","status":"False","reason":"AdmissionRefused","message":"{}")",
+      kSaid)))
+      << BodyOf(told);
+  rig_.Answer(told, 200, WorkloadJson("a", 111, MembersOf(told)));
+  rig_.Settle();
+  ExpectNothing("a");
+  const std::string why = rig_.Get("/debug/why?workload=ns/a");
+  EXPECT_TRUE(why.contains(R"("refused":{"what":"its admission","code":403,"message":"webhook )"))
+      << why;
+  EXPECT_TRUE(why.contains(R"("again":"2027-01-15T08:00:01Z")")) << why;
+  EXPECT_FALSE(why.contains("notBefore")) << why;
+  const std::string queues = rig_.Get("/debug/queues");
+  EXPECT_TRUE(queues.contains(R"("waitingCount":1)")) << queues;
+  EXPECT_TRUE(queues.contains(kSaid)) << queues;
+  // Tried again, it is told anew only where that is news; and no more once it is given.
+  rig_.Pass(Duration::Seconds(2));
+  rig_.Answer(rig_.TakeOf("/workloads/a"), 403, std::string(kNo));
+  rig_.Pass(Duration::Seconds(4));
+  const env::SendRequest places = rig_.TakeOf("/workloads/a");
+  EXPECT_FALSE(places.request.target.contains("/status"));
+  rig_.Answer(places, 200, Annotated(WorkloadJson("a", 112, MembersOf(told))));
+  rig_.Settle();
+  rig_.Answer(TakeStatus("a"), 200, Annotated(WorkloadJson("a", 113, ReservedStatus())));
+  rig_.Settle();
+  EXPECT_FALSE(rig_.Get("/debug/why?workload=ns/a").contains("refused"));
+}
+
 // What was decided on is another: it is decided anew, on the version that says so.
 TEST_F(JointWorkloadsTest, AChangeBetweenTheTwoWritesWithdrawsBoth) {
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
@@ -217,9 +255,14 @@ TEST_F(WorkloadsTest, ARefusedReservationIsTriedAgainLater) {
   rig_.Answer(TakeStatus("a"), 403, "{}");
   rig_.Settle();
   EXPECT_EQ(Used(), 0);
+  // Meanwhile it is told.
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_TRUE(BodyOf(told).contains("AdmissionRefused"));
+  rig_.Answer(told, 200, WorkloadJson("a", 111, MembersOf(told)));
+  rig_.Settle();
   ExpectNothing("a");
   rig_.Pass(Duration::Seconds(1));
-  EXPECT_NE(TakeStatus("a").call.value, 0u);
+  EXPECT_TRUE(BodyOf(TakeStatus("a")).contains(R"("admission")"));
   EXPECT_EQ(Used(), 3000);
 }
 
