@@ -133,6 +133,12 @@ std::string Progress(const api::JsonObject& object) {
     text += fmt::format("  {} of its pods have nothing to do any more, and their quota is free\n",
                         Text(object, "reclaimable"));
   }
+  if (object.contains("readyBefore")) {
+    text += fmt::format(
+        "  not all of its pods are ready: if they aren't by {} it is evicted, and tried again "
+        "later (waitForPodsReady)\n",
+        Text(object, "readyBefore"));
+  }
   return text;
 }
 

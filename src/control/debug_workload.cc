@@ -271,6 +271,8 @@ void AddProgress(const Scheduler& scheduler, const Workload& row, JsonObject& ob
   int64_t spare = 0;
   for (const auto& [pod_set, count] : workload->reclaimable) spare += count;
   if (spare > 0) object["reclaimable"] = spare;
+  if (const auto before = scheduler.quota()->PodsReadyBefore(*workload))
+    object["readyBefore"] = client::SecondsTime(*before);
 }
 
 // What the server did not let be written of it.

@@ -22,7 +22,7 @@ class Scheduler;
 //    "evictedFor","sparedUntil","evicted":{"reason","message","at","for"},"waitsFor","notBefore",
 //    "jobGone","deletedAt","finalizers":[NAME],"podsLeft","clusterQueueMissing",
 //    "finished":{"reason","message"},"notAdmitted":{"reason","message"},"reclaimable",
-//    "refused":{"what","code","message","again"}}
+//    "readyBefore","refused":{"what","code","message","again"}}
 // with the members that apply. `stage` is one of model::ToString(WorkloadStage), "reserving" while
 // its reservation is under way, or "deleting" from `deletedAt` on. `jobGone`: it was left by a Job
 // that was orphaned; `podsLeft`: of its Job, of either, those that are not over. `level` is the
@@ -31,7 +31,7 @@ class Scheduler;
 // was evicted last, until it gets quota again; `for` whom, where that one is still there.
 // `sparedUntil`: the server refused that it is evicted, which is not tried before.
 // `refused` is the last write of it that the server refused, and when it is tried again.
-// `reclaimable` is how many of its pods have nothing to do any more. Nothing when the scheduler
+// `readyBefore` is when it is evicted if not all of its pods are ready. `reclaimable` is how many of its pods have nothing to do any more. Nothing when the scheduler
 // knows no such workload. O(workloads x their charges), of one that goes and the pods, of one that
 // waits for nodes and their claims.
 [[nodiscard]] std::optional<api::JsonObject> WhyWorkloadJson(const Scheduler& scheduler,

@@ -43,6 +43,8 @@ Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Takin
                                       const translate::PriorityClasses* classes) {
   auto facts = translate::WorkloadFacts(workload, vocabulary, placement, classes);
   if (!facts) return facts;
+  if (taking.keeps_turn && facts->status.evicted_for == model::EvictedFor::kPodsNotReady)
+    facts->status.evicted_at = facts->status.created;
   const auto& names = taking.scheduler_names;
   for (size_t i = 0; i < facts->slots.size(); ++i) {
     const api::PodSpec& spec = *workload.pod_sets[i].spec;

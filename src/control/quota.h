@@ -53,6 +53,8 @@ struct CountsOfQueues {
 struct Taking {
   std::vector<std::string> scheduler_names;  // Of whose pods are ours; SchedulerOptions'.
   bool joint = false;                        // cycle::Engine::Options::joint_placement.
+  // Whether one whose pods were not ready in time keeps its turn in the queue.
+  bool keeps_turn = false;
 };
 // As translate::WorkloadFacts, and which of its pods are ours; with joint placement what they ask
 // for that can't be honoured bars it.
@@ -109,6 +111,9 @@ class Quota {
   }
   [[nodiscard]] const Workloads::Refusal* WhyRefused(std::string_view uid) const {
     return workloads_.WhyRefused(uid);
+  }
+  [[nodiscard]] std::optional<Instant> PodsReadyBefore(const api::Workload& workload) const {
+    return workloads_.PodsReadyBefore(workload);
   }
   // The Workload as it was observed last; null for none.
   [[nodiscard]] const api::Workload* FindWorkload(std::string_view uid) const {

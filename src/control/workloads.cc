@@ -137,6 +137,7 @@ void Workloads::Forget(std::string_view uid) {
 QueuesOf Workloads::QueuesOfNote(const Note& note) const {
   const api::Workload& workload = note.workload;
   QueuesOf queues{.lacks_places = note.lacks_places, .held_up = note.held_up};
+  if (options_.pods_ready) queues.pods_ready = &*options_.pods_ready;
   const auto local = local_queues_.find(workload.meta.namespace_name + '/' + workload.queue);
   std::string_view name;
   if (local != local_queues_.end()) {
@@ -315,9 +316,8 @@ Instant Workloads::DueOf(const Note& note) const {
   if (note.unresolved) return note.read_not_before;
   if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
   const Instant soon = DueBeforeItsEnd(note);
-  const std::optional<Instant> end = ExpiresAt(note.workload);
-  const Instant due = end ? std::min(soon, std::max(*end, note.upkeep_not_before)) : soon;
-  return std::max(due, note.write_not_before);
+  const Instant end = TimeLimitOf(note.workload, QueuesOfNote(note)).at;
+  return std::max(std::min(soon, std::max(end, note.upkeep_not_before)), note.write_not_before);
 }
 
 Instant Workloads::DueBeforeItsEnd(const Note& note) const {
@@ -437,8 +437,8 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
   } else {
     const QueuesOf queues = QueuesOfNote(note);
     Upkeep upkeep = UpkeepOfNote(note);
-    const std::optional<Instant> end = ExpiresAt(w);
-    if (upkeep.due == Due::kNothing && end && *end <= now) upkeep.due = Due::kExpire;
+    const Upkeep end = TimeLimitOf(w, queues);
+    if (upkeep.due == Due::kNothing && end.at <= now) upkeep.due = end.due;
     const bool of_status = IsDecided(note) && !GoesBefore(upkeep, note)
                                ? !IsToBePlaced(note)
                                : upkeep.due != Due::kDeactivate;

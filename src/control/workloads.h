@@ -43,7 +43,8 @@ class Workloads {
  public:
   struct Options {
     Duration interval = Duration::Seconds(10);
-    size_t calls_max = 64;        // On their way at once.
+    size_t calls_max = 64;                          // On their way at once.
+    std::optional<PodsReadyRules> pods_ready = {};  // Nothing: as of QueuesOf.
     bool asks_everybody = false;  // For tests: news of a queue are told all workloads.
   };
   // What is written of a workload that has quota: the places that its pods get, or why it gives up
@@ -140,6 +141,11 @@ class Workloads {
   void Reread(std::string_view uid);
 
   void Pump(Instant now, const IsEvicted& is_evicted, client::Client& client, env::Outbox& out);
+  // When all of its pods are to be ready, as of ReadyBefore.
+  [[nodiscard]] std::optional<Instant> PodsReadyBefore(const api::Workload& workload) const {
+    if (!options_.pods_ready) return std::nullopt;
+    return ReadyBefore(workload, *options_.pods_ready);
+  }
   // Nothing: the call was none of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
   [[nodiscard]] Instant wake_at() const;
