@@ -28,7 +28,7 @@ std::string KeyOf(const client::ObjectEvent& event) {
 
 // Whether it could be read. If not it is told, and stays as it was last.
 template <typename T>
-bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out) {
+bool IsRead(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out) {
   if (object) return true;
   out.emplace_back(env::Log{.level = env::LogLevel::kError,
                             .text = fmt::format("{}: {}", KeyOf(event), object.error().message)});
@@ -162,9 +162,10 @@ bool Quota::Watches(client::WatchId watch) const {
          watch == checks_watch_ || watch == workloads_watch_;
 }
 
-std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
-                                    env::Outbox& out) {
+std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, const Reading& reading) {
   Facts facts;
+  model::Vocabulary& vocabulary = reading.vocabulary;
+  env::Outbox& out = reading.out;
   recount_ = true;
   if (event.change == client::Change::kDeleted) {
     OnGone(event, vocabulary, facts);
@@ -175,7 +176,7 @@ std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Voc
   } else if (event.watch == namespaces_watch_) {
     OnNamespace(event, facts, out);
   } else if (event.watch == workloads_watch_) {
-    OnWorkload(event, vocabulary, facts, out);
+    OnWorkload(event, reading, facts);
   } else {
     OnReference(event, vocabulary, facts, out);
   }
@@ -188,24 +189,24 @@ void Quota::OnReference(const client::ObjectEvent& event, model::Vocabulary& voc
   const std::string_view json = event.object.view();
   if (event.watch == cohorts_watch_) {
     const auto cohort = decoder_.Cohort(json);
-    if (!Read(event, cohort, out)) return;
+    if (!IsRead(event, cohort, out)) return;
     queues_.Observe(*cohort);
     facts.emplace_back(translate::QueueFacts(*cohort, vocabulary));
   } else if (event.watch == flavors_watch_) {
     const auto flavor = decoder_.ResourceFlavor(json);
-    if (!Read(event, flavor, out)) return;
+    if (!IsRead(event, flavor, out)) return;
     queues_.Observe(*flavor);
     in_use_.Observe(*flavor);
     facts.emplace_back(translate::FlavorFacts(*flavor, vocabulary));
   } else if (event.watch == topologies_watch_) {
     const auto topology = decoder_.Topology(json);
-    if (!Read(event, topology, out)) return;
+    if (!IsRead(event, topology, out)) return;
     queues_.Observe(*topology);
     in_use_.Observe(*topology);
     facts.emplace_back(translate::TopologyFacts(*topology, vocabulary));
   } else {
     const auto check = decoder_.AdmissionCheck(json);
-    if (!Read(event, check, out)) return;
+    if (!IsRead(event, check, out)) return;
     queues_.Observe(*check);
     in_use_.Observe(*check);
     for (const api::ClusterQueue& queue : queues_.QueuesAsking(event.name))
@@ -250,6 +251,7 @@ void Quota::OnGone(const client::ObjectEvent& event, model::Vocabulary& vocabula
     namespaces_.erase(event.name);
   } else {
     workloads_.Forget(event.uid);
+    resolved_.erase(event.uid);
     facts.emplace_back(model::WorkloadRemove{.uid = event.uid});
   }
 }
@@ -257,7 +259,7 @@ void Quota::OnGone(const client::ObjectEvent& event, model::Vocabulary& vocabula
 void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
                            Facts& facts, env::Outbox& out) {
   const auto queue = decoder_.ClusterQueue(event.object.view());
-  if (!Read(event, queue, out)) return;
+  if (!IsRead(event, queue, out)) return;
   queues_.Observe(*queue);
   in_use_.Observe(*queue);
   facts.emplace_back(FactsOf(*queue, vocabulary));
@@ -269,7 +271,7 @@ void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& 
 
 void Quota::OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out) {
   const auto queue = decoder_.LocalQueue(event.object.view());
-  if (!Read(event, queue, out)) return;
+  if (!IsRead(event, queue, out)) return;
   queues_.Observe(*queue);
   LocalQueue& known = local_queues_[KeyOf(event)];
   known = {.uid = queue->meta.uid,
@@ -283,7 +285,7 @@ void Quota::OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Ou
 
 void Quota::OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out) {
   const auto head = decoder_.Head(event.object.view());
-  if (!Read(event, head, out)) return;
+  if (!IsRead(event, head, out)) return;
   const auto [at, fresh] = namespaces_.try_emplace(event.name);
   if (!fresh && at->second == head->meta.labels) return;
   at->second = head->meta.labels;
@@ -292,13 +294,65 @@ void Quota::OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Out
   }
 }
 
-void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
-                       Facts& facts, env::Outbox& out) {
+Quota::Resolved Quota::ResolveClaims(const api::Workload& workload, const Volumes& volumes) {
+  const bool placed = translate::WorkloadStatusOf(workload).reserved;
+  Resolved resolved{.pod_sets = workload.pod_sets, .waits = {}};
+  for (api::WorkloadPodSet& pods : resolved.pod_sets) {
+    const bool claims = !pods.spec->claims.empty() || !pods.spec->ephemeral_volumes.empty();
+    resolved.waits.push_back(
+        claims ? volumes.Resolve(workload.meta.namespace_name, placed, pods.spec.Edit()) : "");
+  }
+  return resolved;
+}
+
+// With joint placement pods go where their volumes are.
+Result<model::WorkloadUpsert> Quota::Read(const api::Workload& workload, const Reading& reading) {
+  const std::optional<api::Placement> placement = PlacementOf(workload, reading.out);
+  const auto facts_of = [&](const api::Workload& as) {
+    return control::FactsOf(as, taking_, placement ? &*placement : nullptr, reading.vocabulary,
+                            &classes_);
+  };
+  const bool claims = reading.volumes != nullptr &&
+                      std::ranges::any_of(workload.pod_sets, [](const api::WorkloadPodSet& pods) {
+                        return !pods.spec->claims.empty() || !pods.spec->ephemeral_volumes.empty();
+                      });
+  if (!claims) {
+    resolved_.erase(workload.meta.uid);
+    return facts_of(workload);
+  }
+  Resolved resolved = ResolveClaims(workload, *reading.volumes);
+  api::Workload as = workload;
+  as.pod_sets = resolved.pod_sets;
+  auto facts = facts_of(as);
+  for (size_t i = 0; facts && i < facts->slots.size(); ++i) {
+    if (!resolved.waits[i].empty() && facts->slots[i].unsupported.valid())
+      facts->slots[i].unsupported = reading.vocabulary.names.Intern(resolved.waits[i]);
+  }
+  resolved_[workload.meta.uid] = std::move(resolved);
+  return facts;
+}
+
+std::vector<model::Delta> Quota::OnVolumes(const client::ObjectEvent& event,
+                                           const Reading& reading) {
+  Facts facts;
+  for (const auto& [uid, before] : std::map(resolved_)) {
+    const api::Workload* workload = workloads_.Find(uid);
+    if (workload == nullptr) continue;
+    const bool concerns =
+        std::ranges::any_of(workload->pod_sets, [&](const api::WorkloadPodSet& pods) {
+          return reading.volumes->Concerns(event, workload->meta.namespace_name, pods.spec->claims);
+        });
+    if (!concerns || ResolveClaims(*workload, *reading.volumes) == before) continue;
+    auto read = Read(*workload, reading);
+    if (read) facts.emplace_back(*std::move(read));
+  }
+  return facts;
+}
+
+void Quota::OnWorkload(const client::ObjectEvent& event, const Reading& reading, Facts& facts) {
   auto workload = decoder_.Workload(event.object.view());
-  if (!Read(event, workload, out)) return;
-  const std::optional<api::Placement> placement = PlacementOf(*workload, out);
-  auto read = control::FactsOf(*workload, taking_, placement ? &*placement : nullptr, vocabulary,
-                               &classes_);
+  if (!IsRead(event, workload, reading.out)) return;
+  auto read = Read(*workload, reading);
   const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, taking_.joint);
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
   // What was decided holds its places already, and those of before.
@@ -317,7 +371,7 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
 
 std::vector<model::Delta> Quota::OnClass(std::string_view name,
                                          const std::optional<api::PriorityClass>& now,
-                                         model::Vocabulary& vocabulary, env::Outbox& out) {
+                                         const Reading& reading) {
   Facts facts;
   const translate::PriorityClasses before = classes_;
   if (!(now ? classes_.Put(*now) : classes_.Remove(name))) return facts;
@@ -326,9 +380,7 @@ std::vector<model::Delta> Quota::OnClass(std::string_view name,
       return before.Of(*pods.spec) == classes_.Of(*pods.spec);
     });
     if (same) return;
-    const std::optional<api::Placement> placement = PlacementOf(workload, out);
-    auto read = control::FactsOf(workload, taking_, placement ? &*placement : nullptr, vocabulary,
-                                 &classes_);
+    auto read = Read(workload, reading);
     if (read) facts.emplace_back(*std::move(read));
   });
   return facts;
@@ -532,6 +584,15 @@ void Quota::AddTo(Hasher& hasher) const {
   hasher.Add(held_back_.size()).Add(ask_held_back_ && !held_back_.empty());
   for (const std::string& uid : held_back_) hasher.Add(uid);
   hasher.Add(listed_).Add(recount_).Add(next_count_.ns);
+  hasher.Add(resolved_.size());
+  for (const auto& [uid, resolved] : resolved_) {
+    hasher.Add(uid);
+    for (const std::string& waits : resolved.waits) hasher.Add(waits);
+    for (const api::WorkloadPodSet& pods : resolved.pod_sets) {
+      const auto& terms = pods.spec->required_node_affinity;
+      hasher.Add(terms ? terms->size() : 0);
+    }
+  }
   hasher.Add(local_queues_.size());
   for (const auto& [key, queue] : local_queues_) {
     hasher.Add(key).Add(queue.uid).Add(queue.cluster_queue).Add(queue.stopped);

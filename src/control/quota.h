@@ -16,6 +16,7 @@
 #include "codec/decode.h"
 #include "control/in_use.h"
 #include "control/queues.h"
+#include "control/volumes.h"
 #include "control/workloads.h"
 #include "cycle/engine.h"
 #include "env/actor.h"
@@ -86,15 +87,24 @@ class Quota {
   Quota(const Options& options, client::Client& client);
 
   [[nodiscard]] bool Watches(client::WatchId watch) const;
+  // What facts are read with. `volumes`: where claims have their volumes; null: pods with claims
+  // are not placed.
+  struct Reading {
+    model::Vocabulary& vocabulary;
+    const Volumes* volumes = nullptr;
+    env::Outbox& out;
+  };
   // The facts that the event means, in order; whoever applies them asks State::HasRoomFor first.
-  std::vector<model::Delta> On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
-                               env::Outbox& out);
+  std::vector<model::Delta> On(const client::ObjectEvent& event, const Reading& reading);
 
   // What a PriorityClass stands for; nothing: it is gone. The facts of those whose pods have
   // another priority by that. O(workloads).
   std::vector<model::Delta> OnClass(std::string_view name,
                                     const std::optional<api::PriorityClass>& now,
-                                    model::Vocabulary& vocabulary, env::Outbox& out);
+                                    const Reading& reading);
+  // A claim, volume or class is as `reading.volumes` has it now. The facts of those whose pods are
+  // to go elsewhere by that. O(workloads with claims).
+  std::vector<model::Delta> OnVolumes(const client::ObjectEvent& event, const Reading& reading);
 
   // Something was heard: who is evicted after others may go now.
   void AskAgain() { ask_held_back_ = true; }
@@ -146,8 +156,17 @@ class Quota {
   void OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
                       env::Outbox& out);
   void OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
-  void OnWorkload(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
-                  env::Outbox& out);
+  void OnWorkload(const client::ObjectEvent& event, const Reading& reading, Facts& facts);
+  // What the claims of its pods come to: their templates, and what each waits for.
+  struct Resolved {
+    std::vector<api::WorkloadPodSet> pod_sets;
+    std::vector<std::string> waits;
+    bool operator==(const Resolved&) const = default;
+  };
+  [[nodiscard]] static Resolved ResolveClaims(const api::Workload& workload,
+                                              const Volumes& volumes);
+  [[nodiscard]] Result<model::WorkloadUpsert> Read(const api::Workload& workload,
+                                                   const Reading& reading);
   void OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
   [[nodiscard]] model::LocalQueueUpsert FactsOf(const std::string& key,
                                                 const LocalQueue& queue) const;
@@ -183,6 +202,7 @@ class Quota {
   bool listed_ = false;
   bool recount_ = true;  // Counts of workloads may have changed.
   Instant next_count_;
+  std::map<std::string, Resolved, std::less<>> resolved_;          // By uid: of those with claims.
   std::map<std::string, LocalQueue, std::less<>> local_queues_;    // By "namespace/name".
   std::map<std::string, api::StringMap, std::less<>> namespaces_;  // Their labels.
   std::map<std::string, api::LabelQuery, std::less<>> selectors_;  // Whom ClusterQueues let in.

@@ -54,6 +54,13 @@ bool IsDeleting(std::string_view cluster_queue, const model::State& state) {
 std::string UnsupportedText(const model::Workload& row, const model::State& state) {
   for (const model::WorkloadSlots& slots : row.slots) {
     if (!slots.unsupported.valid()) continue;
+    // A field; else what keeps its pods from having nodes, in words.
+    if (!state.NameOf(slots.unsupported).starts_with("spec.")) {
+      return fmt::format(
+          "pods of pod set {} can't be given nodes, and quota is given with nodes "
+          "only: {}",
+          state.NameOf(slots.name), state.NameOf(slots.unsupported));
+    }
     return fmt::format(
         "{} of pod set {} can't be honoured by this scheduler yet, and quota is given "
         "with nodes only: leave it out of the template, or name in "
