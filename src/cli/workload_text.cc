@@ -67,8 +67,11 @@ std::string PodsWaiting(const api::JsonObject& waits) {
   std::string text =
       fmt::format("  {} of its pods wait(s) for a node: {}{}\n", Text(waits, "count"), pods,
                   CountIn(waits, "count") > shown ? ", ..." : "");
-  if (waits.contains("promised"))
-    text += fmt::format("    promised {}, once who is there has left\n", Text(waits, "promised"));
+  if (waits.contains("promised")) {
+    text += fmt::format("    promised {}{}\n", Text(waits, "promised"),
+                        CountIn(waits, "leaving") > 0 ? ", once who is there has left"
+                                                      : ", where its room is kept for it");
+  }
   if (waits.contains("message")) text += fmt::format("    {}\n", Text(waits, "message"));
   return text + NodeHoldersText(waits, "them");
 }
@@ -122,6 +125,11 @@ std::string Progress(const api::JsonObject& object) {
   if (const api::JsonObject* waits = Part(object, "notAdmitted")) {
     text += fmt::format("  it is not admitted yet: {}: {}\n", Text(*waits, "reason"),
                         Text(*waits, "message"));
+  }
+  for (const api::JsonObject* check : ObjectsIn(object, "checks")) {
+    const std::string message = Text(*check, "message");
+    text += fmt::format("  admission check {} is {}{}\n", Text(*check, "name"),
+                        Text(*check, "state"), message.empty() ? "" : ": " + message);
   }
   if (Text(object, "clusterQueueMissing") == "true") {
     text += fmt::format(
@@ -256,7 +264,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
         "it is tried again at {}\n",
         Text(object, "sparedUntil"));
   }
-  if (stage == "quotaReserved" && !object.contains("notAdmitted"))
+  if (stage == "quotaReserved" && !object.contains("notAdmitted") && !object.contains("checks"))
     text += "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n";
   return text;
 }

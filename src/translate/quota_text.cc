@@ -496,7 +496,11 @@ std::string TopologyAdvice(const model::TopologyRefusal& refusal,
     case Kind::kSliceAbove:
       return "ask for slices of the level of the pods, or of a narrower one";
     case Kind::kNoDomains:
-      return fmt::format("label nodes of the flavor with {}, or ask for another level", level);
+      return fmt::format(
+          "give nodes the nodeLabels of the flavor and labels of all levels of its Topology down "
+          "to "
+          "{}, or ask for another level",
+          level);
     case Kind::kStale:
       return fmt::format(
           "bring back a node of {}, or have all pods placed anew: set spec.active of the workload "
