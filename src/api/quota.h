@@ -60,6 +60,20 @@ struct ResourceGroup {
   bool operator==(const ResourceGroup&) const = default;
 };
 
+// What of a flavor's quota is in use, as the status of a queue tells it.
+struct ResourceUsage {
+  std::string resource;
+  int64_t total = 0;     // Amounts of quota.
+  int64_t borrowed = 0;  // Of that; a LocalQueue does not tell.
+  bool operator==(const ResourceUsage&) const = default;
+};
+struct FlavorUsage {
+  std::string flavor;
+  std::vector<ResourceUsage> resources;
+  bool operator==(const FlavorUsage&) const = default;
+};
+using FlavorUsages = std::vector<FlavorUsage>;  // In the document's order.
+
 // Whether a queue admits: None, Hold (no more), HoldAndDrain (nor what it admitted).
 enum class StopPolicy : uint8_t { kNone, kHold, kHoldAndDrain };
 
@@ -96,6 +110,8 @@ struct ClusterQueue {
   int64_t pending = 0;
   int64_t reserving = 0;
   int64_t admitted = 0;
+  FlavorUsages flavors_reserved;
+  FlavorUsages flavors_used;
   bool operator==(const ClusterQueue&) const = default;
 };
 
@@ -115,6 +131,8 @@ struct LocalQueue {
   int64_t pending = 0;
   int64_t reserving = 0;
   int64_t admitted = 0;
+  FlavorUsages flavors_reserved;
+  FlavorUsages flavors_used;
   bool operator==(const LocalQueue&) const = default;
 };
 

@@ -81,7 +81,8 @@ void AddVerbose(CLI::App* app, bool& verbose) {
 
 CLI::Option* AddConfig(CLI::App* app, std::string& path) {
   return app->add_option("--config", path,
-                         "BerthConfiguration (YAML or JSON): placement, joint or separate");
+                         "BerthConfiguration (YAML or JSON): placement, joint or separate; "
+                         "waitForPodsReady, as Kueue's");
 }
 
 // All options of all commands, which the parser writes to.

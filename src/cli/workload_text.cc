@@ -67,8 +67,11 @@ std::string PodsWaiting(const api::JsonObject& waits) {
   std::string text =
       fmt::format("  {} of its pods wait(s) for a node: {}{}\n", Text(waits, "count"), pods,
                   CountIn(waits, "count") > shown ? ", ..." : "");
-  if (waits.contains("promised"))
-    text += fmt::format("    promised {}, once who is there has left\n", Text(waits, "promised"));
+  if (waits.contains("promised")) {
+    text += fmt::format("    promised {}{}\n", Text(waits, "promised"),
+                        CountIn(waits, "leaving") > 0 ? ", once who is there has left"
+                                                      : ", where its room is kept for it");
+  }
   if (waits.contains("message")) text += fmt::format("    {}\n", Text(waits, "message"));
   return text + NodeHoldersText(waits, "them");
 }
@@ -123,6 +126,11 @@ std::string Progress(const api::JsonObject& object) {
     text += fmt::format("  it is not admitted yet: {}: {}\n", Text(*waits, "reason"),
                         Text(*waits, "message"));
   }
+  for (const api::JsonObject* check : ObjectsIn(object, "checks")) {
+    const std::string message = Text(*check, "message");
+    text += fmt::format("  admission check {} is {}{}\n", Text(*check, "name"),
+                        Text(*check, "state"), message.empty() ? "" : ": " + message);
+  }
   if (Text(object, "clusterQueueMissing") == "true") {
     text += fmt::format(
         "  ClusterQueue {}, of which it was admitted, doesn't exist: its quota counts nowhere; "
@@ -133,7 +141,24 @@ std::string Progress(const api::JsonObject& object) {
     text += fmt::format("  {} of its pods have nothing to do any more, and their quota is free\n",
                         Text(object, "reclaimable"));
   }
+  if (object.contains("readyBefore")) {
+    text += fmt::format(
+        "  not all of its pods are ready: if they aren't by {} it is evicted, and tried again "
+        "later (waitForPodsReady)\n",
+        Text(object, "readyBefore"));
+  }
   return text;
+}
+
+std::string Refused(const api::JsonObject& object) {
+  const api::JsonObject* refused = Part(object, "refused");
+  if (refused == nullptr) return "";
+  std::string text =
+      fmt::format("  {} was refused by the API server ({}): {}", Text(*refused, "what"),
+                  Text(*refused, "code"), Text(*refused, "message"));
+  if (refused->contains("again"))
+    text += fmt::format("; tried again at {}", Text(*refused, "again"));
+  return text + "\n";
 }
 
 std::string PodsLeft(const api::JsonObject& object) {
@@ -213,7 +238,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   text += End(object);
   if (Text(object, "active") == "false" && stage != "finished" && stage != "deleting")
     text += "  its spec.active is false: it wants no quota\n";
-  text += Progress(object);
+  text += Progress(object) + Refused(object);
   text += PastEviction(object);
   if (const std::string delay = DelayText(object); !delay.empty()) text += "  " + delay + "\n";
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
@@ -239,7 +264,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
         "it is tried again at {}\n",
         Text(object, "sparedUntil"));
   }
-  if (stage == "quotaReserved" && !object.contains("notAdmitted"))
+  if (stage == "quotaReserved" && !object.contains("notAdmitted") && !object.contains("checks"))
     text += "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n";
   return text;
 }

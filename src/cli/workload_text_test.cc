@@ -51,6 +51,14 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 
+TEST(WorkloadText, WhatTheServerRefusedIsTold) {
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"pending","active":true,
+      "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq",
+      "refused":{"what":"its admission","code":403,"message":"no","again":"then"}})"),
+            "workload t/a: pending in ClusterQueue cq through LocalQueue lq, priority 0, since s\n"
+            "  its admission was refused by the API server (403): no; tried again at then\n");
+}
+
 TEST(WorkloadText, WhatIsWrongWithItsQueueIsTold) {
   EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"admitted","active":true,
       "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq","notes":["one","two"]})"),
@@ -148,7 +156,7 @@ TEST(WorkloadText, WhereItsPodsAreIsTold) {
       *WhyWorkloadText(200, R"({"workload":"team/a","stage":"admitted","priority":0,"since":"s",
       "places":[{"node":"n1","pods":2,"leaving":1},{"node":"n2","pods":1,"kept":3},
       {"node":"n3","kept":1}],"placesCount":5,"podsWaiting":{"count":1,"pods":["team/p"],
-      "promised":"n9","message":"0/1 nodes","nodeHolders":[{"pod":"team/v","amounts":{"cpu":"7"},
+      "promised":"n9","leaving":1,"message":"0/1 nodes","nodeHolders":[{"pod":"team/v","amounts":{"cpu":"7"},
       "nodes":1,"priority":9}],"nodeHoldersCount":1},"placesLost":2})"),
       "workload team/a: admitted, priority 0, since s\n"
       "  on 5 node(s): n1 2 pods, of which 1 leave(s), n2 1 pod and 3 kept for pods to come, n3 1 "
@@ -159,6 +167,27 @@ TEST(WorkloadText, WhereItsPodsAreIsTold) {
       "  nodes that lack room for them:\n"
       "    7 cpu on 1 node(s) by pod team/v, priority 9\n"
       "  2 of its places others have, and the pods that had them are not there again yet\n");
+}
+
+TEST(WorkloadText, NobodyIsSaidToLeaveWhereNobodyIs) {
+  EXPECT_EQ(
+      *WhyWorkloadText(200, R"({"workload":"team/a","stage":"admitted","priority":0,"since":"s",
+      "podsWaiting":{"count":1,"pods":["team/p"],"promised":"n9","leaving":0}})"),
+      "workload team/a: admitted, priority 0, since s\n"
+      "  1 of its pods wait(s) for a node: team/p\n"
+      "    promised n9, where its room is kept for it\n");
+}
+
+TEST(WorkloadText, ChecksAreNamed) {
+  EXPECT_EQ(
+      *WhyWorkloadText(200, R"({"workload":"t/a","stage":"quotaReserved","priority":0,"since":"s",
+      "notAdmitted":{"reason":"UnsatisfiedAdmissionChecks","message":"not all"},
+      "checks":[{"name":"budget","state":"Pending","message":"asks finance"},
+                {"name":"audit","state":"Rejected","message":""}]})"),
+      "workload t/a: quotaReserved, priority 0, since s\n"
+      "  it is not admitted yet: UnsatisfiedAdmissionChecks: not all\n"
+      "  admission check budget is Pending: asks finance\n"
+      "  admission check audit is Rejected\n");
 }
 
 TEST(WorkloadText, WhoIsNotTriedYetIsToldForWhatItWaits) {

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <string_view>
 
+#include "api/duration.h"
 #include "cmd/manifest.h"
 #include "codec/json.h"
 
@@ -13,11 +16,89 @@ namespace {
 constexpr std::string_view kVersion = "config.berth.dev/v1alpha1";
 constexpr std::string_view kKind = "BerthConfiguration";
 
+std::unexpected<Error> Wrong(std::string_view field, std::string_view wanted,
+                             const api::Json& value) {
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("{} must be {}, not {}", field, wanted, codec::PrintJson(value)));
+}
+
+std::unexpected<Error> Unknown(std::string_view field, std::string_view known) {
+  return Fail(ErrorCode::kInvalid, fmt::format("unknown field \"{}\"; there are {}", field, known));
+}
+
+// Above 0.
+Status ReadTime(std::string_view field, const api::Json& value, Duration& out) {
+  const std::string_view text = value.is_string() ? std::string_view(value.get_string()) : "";
+  const Result<Duration> read = api::ParseDuration(text);
+  if (!read || *read <= Duration{}) return Wrong(field, "a time above 0, as 30m or 1h30m", value);
+  out = *read;
+  return {};
+}
+
+constexpr int64_t kCountMax = std::numeric_limits<int32_t>::max();
+
+Status ReadCount(std::string_view field, int64_t least, const api::Json& value, int64_t& out) {
+  if (!value.is_int64() || value.get_int64() < least || value.get_int64() > kCountMax)
+    return Wrong(field, fmt::format("an integer from {} to {}", least, kCountMax), value);
+  out = value.get_int64();
+  return {};
+}
+
+Status ReadRequeuing(const api::Json& value, control::PodsReadyRules& out) {
+  constexpr std::string_view kField = "waitForPodsReady.requeuingStrategy";
+  if (!value.is_object()) return Wrong(kField, "an object", value);
+  int64_t base = out.backoff_base.seconds();
+  int64_t most = out.backoff_most.seconds();
+  for (const auto& member : value.get_object()) {
+    const std::string field = fmt::format("{}.{}", kField, std::string_view(member.key()));
+    const api::Json& given = member.value();
+    Status read;
+    if (member.key() == "timestamp") {
+      const std::string_view text = given.is_string() ? std::string_view(given.get_string()) : "";
+      if (text != "Eviction" && text != "Creation")
+        return Wrong(field, "Eviction or Creation", given);
+      out.requeues_by_eviction = text == "Eviction";
+    } else if (member.key() == "backoffBaseSeconds") {
+      read = ReadCount(field, 1, given, base);
+    } else if (member.key() == "backoffMaxSeconds") {
+      read = ReadCount(field, 1, given, most);
+    } else if (member.key() == "backoffLimitCount") {
+      read = ReadCount(field, 0, given, out.backoffs_max.emplace());
+    } else {
+      return Unknown(field, "timestamp, backoffBaseSeconds, backoffMaxSeconds, backoffLimitCount");
+    }
+    if (!read) return read;
+  }
+  out.backoff_base = Duration::Seconds(base);
+  out.backoff_most = Duration::Seconds(most);
+  return {};
+}
+
+Status ReadPodsReady(const api::Json& value, control::PodsReadyRules& out) {
+  constexpr std::string_view kField = "waitForPodsReady";
+  if (!value.is_object()) return Wrong(kField, "an object", value);
+  bool recovers = false;
+  for (const auto& member : value.get_object()) {
+    const std::string field = fmt::format("{}.{}", kField, std::string_view(member.key()));
+    Status read;
+    if (member.key() == "timeout") {
+      read = ReadTime(field, member.value(), out.timeout);
+    } else if (member.key() == "recoveryTimeout") {
+      recovers = true;
+      read = ReadTime(field, member.value(), out.recovery_timeout);
+    } else if (member.key() == "requeuingStrategy") {
+      read = ReadRequeuing(member.value(), out);
+    } else {
+      return Unknown(field, "timeout, recoveryTimeout, requeuingStrategy");
+    }
+    if (!read) return read;
+  }
+  if (!recovers) out.recovery_timeout = out.timeout;
+  return {};
+}
+
 Status ReadField(std::string_view key, const api::Json& value, Configuration& out) {
-  const auto wrong = [&](std::string_view wanted) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("{} must be {}, not {}", key, wanted, codec::PrintJson(value)));
-  };
+  const auto wrong = [&](std::string_view wanted) { return Wrong(key, wanted, value); };
   const std::string_view text = value.is_string() ? std::string_view(value.get_string()) : "";
   if (key == "apiVersion") {
     if (text != kVersion) return wrong(kVersion);
@@ -26,14 +107,21 @@ Status ReadField(std::string_view key, const api::Json& value, Configuration& ou
   } else if (key == "placement") {
     if (text != "joint" && text != "separate") return wrong("joint or separate");
     out.joint_placement = text == "joint";
+  } else if (key == "waitForPodsReady") {
+    return ReadPodsReady(value, out.pods_ready);
   } else {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("unknown field \"{}\"; there are apiVersion, kind, placement", key));
+    return Unknown(key, "apiVersion, kind, placement, waitForPodsReady");
   }
   return {};
 }
 
 }  // namespace
+
+void Put(const Configuration& configuration, control::SchedulerOptions& options) {
+  options.engine.joint_placement = configuration.joint_placement;
+  options.quota_options.workloads.pods_ready = configuration.pods_ready;
+  options.quota_options.taking.keeps_turn = !configuration.pods_ready.requeues_by_eviction;
+}
 
 Result<Configuration> ReadConfiguration(const std::string& path) {
   Configuration out;

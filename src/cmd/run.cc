@@ -122,7 +122,7 @@ int Run(const cli::RunOptions& options) {
   scheduler.engine.preemption = true;
   const Result<Configuration> configuration = ReadConfiguration(options.config);
   if (!configuration) return process.Failed(configuration.error());
-  scheduler.engine.joint_placement = configuration->joint_placement;
+  Put(*configuration, scheduler);
   scheduler.groups = true;
   scheduler.volumes = true;
   scheduler.quota = options.quota;

@@ -369,7 +369,7 @@ Status Cluster::AddClients() {
     const Result<Configuration> configuration = ReadConfiguration(options_.config);
     if (!configuration) return std::unexpected(configuration.error());
     options.engine.preemption = true;
-    options.engine.joint_placement = configuration->joint_placement;
+    Put(*configuration, options);
     options.groups = true;
     options.volumes = true;
     options.quota = true;

@@ -155,6 +155,38 @@ void ReadClusterQueueSpec(Errors& errors, std::string_view key, const Element& v
   }
 }
 
+// As of quotas, the name may stand behind the amounts. What is none is told as less than nothing:
+// whatever a status says, its queue is read.
+void ReadUsage(Errors& errors, std::string_view field, const Element& element,
+               api::ResourceUsage& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    if (key == "name") Read(errors, fmt::format("{}.name", field), value, out.resource);
+  });
+  Errors ignored;
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    int64_t* amount = key == "total" ? &out.total : key == "borrowed" ? &out.borrowed : nullptr;
+    if (amount == nullptr) return;
+    *amount = -1;
+    ReadAmount(ignored, field, out.resource, value, *amount);
+  });
+}
+
+void ReadUsages(Errors& errors, const std::string& field, const Element& element,
+                api::FlavorUsages& out) {
+  ForItems(errors, field, element, [&](const Element& item) {
+    api::FlavorUsage& usage = out.emplace_back();
+    ForMembers(errors, field, item, [&](std::string_view key, const Element& value) {
+      if (key == "name") {
+        Read(errors, field + ".name", value, usage.flavor);
+      } else if (key == "resources") {
+        ForItems(errors, field + ".resources", value, [&](const Element& resource) {
+          ReadUsage(errors, field + ".resources", resource, usage.resources.emplace_back());
+        });
+      }
+    });
+  });
+}
+
 // What the status of a ClusterQueue and that of a LocalQueue say alike.
 template <typename Queue>
 void ReadQueueStatus(Errors& errors, std::string_view key, const Element& value, Queue& out) {
@@ -166,6 +198,10 @@ void ReadQueueStatus(Errors& errors, std::string_view key, const Element& value,
     Read(errors, "status.reservingWorkloads", value, out.reserving);
   } else if (key == "admittedWorkloads") {
     Read(errors, "status.admittedWorkloads", value, out.admitted);
+  } else if (key == "flavorsReservation") {
+    ReadUsages(errors, "status.flavorsReservation", value, out.flavors_reserved);
+  } else if (key == "flavorsUsage") {
+    ReadUsages(errors, "status.flavorsUsage", value, out.flavors_used);
   }
 }
 

@@ -51,7 +51,9 @@ constexpr std::string_view kClusterQueue = R"({
     "admittedWorkloads": 2, "pendingWorkloads": 3, "reservingWorkloads": 4,
     "conditions": [{"lastTransitionTime": "2026-01-02T03:04:06Z", "message": "m",
       "observedGeneration": 3, "reason": "Stopped", "status": "False", "type": "Active"}],
-    "flavorsUsage": [{"name": "spot", "resources": [{"name": "cpu", "total": "1"}]}]}
+    "flavorsReservation": [{"name": "spot", "resources": [
+      {"borrowed": "500m", "name": "cpu", "total": "5"}, {"name": "memory", "total": "1Gi"}]}],
+    "flavorsUsage": [{"name": "spot", "resources": [{"name": "cpu", "total": "-1"}]}]}
 })";
 
 TEST(DecodeQuotaTest, PodSetUpdatesAreReadAlone) {
@@ -122,6 +124,10 @@ TEST(DecodeQuotaTest, AClusterQueueKeepsItsSpecAndStatus) {
       .pending = 3,
       .reserving = 4,
       .admitted = 2,
+      .flavors_reserved = {{.flavor = "spot",
+                            .resources = {{.resource = "cpu", .total = 5000, .borrowed = 500},
+                                          {.resource = "memory", .total = int64_t{1} << 30}}}},
+      .flavors_used = {{.flavor = "spot", .resources = {{.resource = "cpu", .total = -1}}}},
   };
   EXPECT_EQ(queue->meta, want.meta);
   EXPECT_EQ(queue->resource_groups, want.resource_groups);

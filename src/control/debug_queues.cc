@@ -123,7 +123,8 @@ Apart FindApart(const cycle::Engine& engine) {
     const model::Workload& row = state.workloads().at(id);
     const bool waits = StageOf(row.status) == model::WorkloadStage::kPending && row.status.active &&
                        row.write == model::WriteStage::kNone;
-    const bool delayed = row.status.on_hold || !BackoffIsOver(row.status, Instant{});
+    const bool delayed =
+        row.status.on_hold || !BackoffIsOver(row.status, Instant{}) || row.not_before != Instant{};
     if (!waits || !delayed) continue;
     const model::LocalQueueId local = state.local_queues().FindKey(row.local_queue);
     if (local.valid()) apart[state.local_queues().at(local).cluster_queue].push_back(id);
@@ -153,6 +154,11 @@ JsonObject WaitingJson(const Scheduler& scheduler, model::WorkloadId id) {
     const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
     object["reason"] = text.reason;
     object["message"] = text.message;
+  } else if (const Quota* quota = scheduler.quota(); quota != nullptr) {
+    if (const Workloads::Refusal* refused = quota->WhyRefused(state.UidOf(row.uid))) {
+      object["message"] = fmt::format("{} was refused by the API server ({}): {}", refused->what,
+                                      refused->code, refused->message);
+    }
   }
   return object;
 }

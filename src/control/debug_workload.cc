@@ -88,6 +88,18 @@ void AddHolders(const model::State& state, WorkloadId asker, QueueId level,
   object["holdersCount"] = holders.size();
 }
 
+// Whether there is room by now for what the workload was promised of that: who left it is gone, and
+// what was refused before is as good as given.
+bool IsThere(const model::State& state, WorkloadId asker, QueueId queue,
+             const model::FlavorReason& reason) {
+  const model::Amount promised =
+      ChargeOf(state, state.workloads().at(asker).promised, reason.flavor, reason.resource);
+  const uint32_t account = state.queues().AccountOf(queue, reason.flavor);
+  if (promised == 0 || account == model::Queue::kNoAccount) return false;
+  const auto left = state.ledger().quota().LeftFor(QuotaView::kPhysical, reason.resource, account);
+  return left.amount >= promised;
+}
+
 JsonObject LackJson(const model::State& state, WorkloadId asker, QueueId queue,
                     const model::FlavorReason& reason) {
   JsonObject object;
@@ -132,6 +144,7 @@ void AddWait(const cycle::Engine& engine, WorkloadId id, JsonObject& object) {
   JsonArray lacks;
   for (const model::FlavorReason& reason : refusal->reasons) {
     if (reason.kind != model::FlavorReasonKind::kShort) continue;
+    if (IsThere(state, id, queue, reason)) continue;
     JsonObject lack = LackJson(state, id, queue, reason);
     if (refusal->pod_set < row.slots.size())
       lack["podSet"] = state.NameOf(row.slots[refusal->pod_set].name);
@@ -266,11 +279,37 @@ void AddProgress(const Scheduler& scheduler, const Workload& row, JsonObject& ob
   };
   const model::WorkloadStage stage = StageOf(row.status);
   if (stage == model::WorkloadStage::kFinished) tell("Finished", "True", "finished");
-  if (stage == model::WorkloadStage::kReserved) tell("Admitted", "False", "notAdmitted");
+  if (stage == model::WorkloadStage::kReserved) {
+    tell("Admitted", "False", "notAdmitted");
+    JsonArray checks;
+    for (const api::CheckState& check : workload->checks) {
+      if (check.state == "Ready") continue;
+      checks.push_back(
+          JsonObject{{"name", check.name}, {"state", check.state}, {"message", check.message}});
+    }
+    if (!checks.empty()) object["checks"] = std::move(checks);
+  }
   if (stage != model::WorkloadStage::kAdmitted) return;
   int64_t spare = 0;
   for (const auto& [pod_set, count] : workload->reclaimable) spare += count;
   if (spare > 0) object["reclaimable"] = spare;
+  if (const auto before = scheduler.quota()->PodsReadyBefore(*workload))
+    object["readyBefore"] = client::SecondsTime(*before);
+}
+
+// What the server did not let be written of it.
+void AddRefused(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  if (scheduler.quota() == nullptr) return;
+  const Workloads::Refusal* refused =
+      scheduler.quota()->WhyRefused(scheduler.engine().state().UidOf(row.uid));
+  if (refused == nullptr) return;
+  JsonObject json = {
+      {"what", refused->what}, {"code", refused->code}, {"message", refused->message}};
+  const Instant again = refused->again == Instant::Never() ? row.not_before : refused->again;
+  if (again != Instant{}) json["again"] = client::SecondsTime(again);
+  if (object.contains("notBefore") && object["notBefore"] == json["again"])
+    object.erase("notBefore");
+  object["refused"] = std::move(json);
 }
 
 }  // namespace
@@ -288,7 +327,8 @@ JsonObject DelayJson(const Scheduler& scheduler, const Workload& row) {
     if (requeued != nullptr) text += fmt::format(", {}: {}", requeued->reason, requeued->message);
     object["waitsFor"] = text;
   }
-  if (status.requeue_at != Instant{}) object["notBefore"] = client::SecondsTime(status.requeue_at);
+  if (const Instant from = std::max(status.requeue_at, row.not_before); from != Instant{})
+    object["notBefore"] = client::SecondsTime(from);
   return object;
 }
 
@@ -336,6 +376,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   if (!leaving.empty()) object["leaving"] = std::move(leaving);
   AddPastEviction(scheduler, row, object);
   AddProgress(scheduler, row, object);
+  AddRefused(scheduler, row, object);
   AddNotes(scheduler, row, object);
   if (row.claimant.valid())
     object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);

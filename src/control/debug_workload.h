@@ -21,7 +21,9 @@ class Scheduler;
 //    "places","placesCount","podsWaiting","placesLost" (control/debug_workload_pods.h),
 //    "evictedFor","sparedUntil","evicted":{"reason","message","at","for"},"waitsFor","notBefore",
 //    "jobGone","deletedAt","finalizers":[NAME],"podsLeft","clusterQueueMissing",
-//    "finished":{"reason","message"},"notAdmitted":{"reason","message"},"reclaimable"}
+//    "finished":{"reason","message"},"notAdmitted":{"reason","message"},"reclaimable",
+//    "readyBefore","refused":{"what","code","message","again"},
+//    "checks":[{"name","state","message"}]}
 // with the members that apply. `stage` is one of model::ToString(WorkloadStage), "reserving" while
 // its reservation is under way, or "deleting" from `deletedAt` on. `jobGone`: it was left by a Job
 // that was orphaned; `podsLeft`: of its Job, of either, those that are not over. `level` is the
@@ -29,9 +31,12 @@ class Scheduler;
 // it, or were promised it, at most kHoldersShown. `leaving` are evicted for it. `evicted` is why it
 // was evicted last, until it gets quota again; `for` whom, where that one is still there.
 // `sparedUntil`: the server refused that it is evicted, which is not tried before.
-// `reclaimable` is how many of its pods have nothing to do any more. Nothing when the scheduler
-// knows no such workload. O(workloads x their charges), of one that goes and the pods, of one that
-// waits for nodes and their claims.
+// `refused` is the last write of it that the server refused, and when it is tried again.
+// `readyBefore` is when it is evicted if not all of its pods are ready. `checks` are those that it
+// is to pass and that are not Ready, in the order of its status. `reclaimable` is how many of its
+// pods have nothing to do any more. Nothing when the scheduler knows no such workload.
+// O(workloads x their charges), of one that goes and the pods, of one that waits for nodes and
+// their claims.
 [[nodiscard]] std::optional<api::JsonObject> WhyWorkloadJson(const Scheduler& scheduler,
                                                              std::string_view key);
 

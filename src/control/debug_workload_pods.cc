@@ -84,7 +84,18 @@ JsonArray PlacesJson(const Pods& pods) {
   return places;
 }
 
-JsonObject WaitingJson(const cycle::Engine& engine, std::span<const PodId> waiting) {
+// What else keeps the pod from being placed, as its condition tells it: gates of others, what can't
+// be honoured, a binding that was refused. Empty: nothing that is told.
+std::string ToldOf(const Scheduler& scheduler, PodId pod) {
+  const model::State& state = scheduler.engine().state();
+  const std::string uid(state.UidOf(state.OwnerOf(pod)));
+  if (const std::string* left = scheduler.left_alone(uid)) return *left;
+  const auto waiting = scheduler.status().waiting(uid);
+  return waiting ? std::string(waiting->message.view()) : std::string();
+}
+
+JsonObject WaitingJson(const Scheduler& scheduler, std::span<const PodId> waiting) {
+  const cycle::Engine& engine = scheduler.engine();
   const model::State& state = engine.state();
   JsonObject object = {{"count", waiting.size()}};
   JsonArray shown;
@@ -93,8 +104,16 @@ JsonObject WaitingJson(const cycle::Engine& engine, std::span<const PodId> waiti
   object["pods"] = std::move(shown);
   const PodId first = waiting.front();
   const cycle::Explanation why = engine.Explain(first);
-  if (why.promised) object["promised"] = state.NameOf(why.node);
-  if (why.would_fit) return object;
+  if (why.promised) {
+    object["promised"] = state.NameOf(why.node);
+    object["leaving"] = why.leaving.size();
+  }
+  const bool tried = !state.pods().at(first).gated &&
+                     scheduler.left_alone(state.UidOf(state.OwnerOf(first))) == nullptr;
+  if (why.would_fit || !tried) {
+    if (const std::string told = ToldOf(scheduler, first); !told.empty()) object["message"] = told;
+    return object;
+  }
   object["message"] = translate::FailedSchedulingText(why.refusal, state);
   if (!why.promised) AddNodeHolders(engine, first, why.refusal, object);
   return object;
@@ -122,8 +141,7 @@ void AddPodsOf(const Scheduler& scheduler, WorkloadId id, JsonObject& object) {
     object["places"] = PlacesJson(pods);
     object["placesCount"] = pods.nodes().size();
   }
-  if (!pods.waiting().empty())
-    object["podsWaiting"] = WaitingJson(scheduler.engine(), pods.waiting());
+  if (!pods.waiting().empty()) object["podsWaiting"] = WaitingJson(scheduler, pods.waiting());
   if (const uint32_t missing = MissingOf(state, id, pods.count()); missing > 0)
     object["placesLost"] = missing;
 }

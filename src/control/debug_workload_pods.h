@@ -11,9 +11,11 @@ class Scheduler;
 //   "places":[{"node","pods","leaving","kept"}],"placesCount"
 // by node, at most kPlacesShown: so many pods, of which so many leave, and so many places that are
 // kept for pods to come;
-//   "podsWaiting":{"count","pods":[KEY],"message","promised","nodeHolders","nodeHoldersCount"}
+//   "podsWaiting":{"count","pods":[KEY],"message","promised","leaving",
+//                "nodeHolders","nodeHoldersCount"}
 // of its pods that have no node, at most kHoldersShown, and why the first waits and who has that
-// (control/debug_places.h); `promised` is the node that it is to get;
+// (control/debug_places.h); `promised` is the node that it is to get, once so many
+// that are `leaving` have left;
 //   "placesLost": others have so many of its places, whose pods are not there again.
 // O(its pods + one look at the nodes for the first that waits).
 void AddPodsOf(const Scheduler& scheduler, model::WorkloadId workload, api::JsonObject& object);

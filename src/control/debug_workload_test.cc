@@ -46,6 +46,29 @@ TEST_F(WhyWorkloadTest, WhoHasItsNodesIsNamed) {
   EXPECT_EQ(Why("first").find("nodeHolders"), std::string::npos);
 }
 
+TEST_F(WhyWorkloadTest, ChecksThatAreMissingAreNamed) {
+  std::string status = CheckedStatus("Pending");
+  status.replace(status.find(R"("message":"","lastT)"), 12, R"("message":"asks finance")");
+  rig_.Event("workloads", "ADDED", WorkloadJson("w", 111, status));
+  ExpectTold("w", R"("checks":[{"name":"c","state":"Pending","message":"asks finance"}])");
+}
+
+TEST_F(WhyWorkloadTest, WhoseGatesHoldItIsTold) {
+  constexpr std::string_view kOwner =
+      R"("ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"u-job",)"
+      R"("controller":true}])";
+  std::string workload = WorkloadJson("w", 111, ReservedStatus());
+  workload.insert(workload.find(R"("name":)"), fmt::format("{},", kOwner));
+  rig_.Event("workloads", "ADDED", workload);
+  rig_.Event("pods", "ADDED",
+             PodJson({.name = "a",
+                      .uid = "u-a",
+                      .version = 120,
+                      .extra_meta = fmt::format(",{}", kOwner),
+                      .extra_spec = R"(,"schedulingGates":[{"name":"example.com/g"}])"}));
+  ExpectTold("w", R"("podsWaiting":{"count":1,"pods":["ns/a"],"message":"Scheduling is blocked)");
+}
+
 // Where the pods of one that is admitted are, and what those without a node wait for.
 TEST_F(WhyWorkloadTest, WhereItsPodsAreIsTold) {
   constexpr std::string_view kOwner =

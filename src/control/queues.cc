@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <concepts>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/check.h"
 #include "client/known_set.h"
 #include "control/status_text.h"
+#include "translate/quota_text.h"
 
 namespace berth::control {
 namespace {
@@ -188,10 +190,11 @@ void AddSpec(const api::LocalQueue& queue, Hasher& hasher) {
 }
 
 template <typename Pump>
-void WantIn(Pump& pump, std::string_view key, WorkloadCounts counts) {
+void WantIn(Pump& pump, std::string_view key, WorkloadCounts counts, QueueUsage usage) {
   auto* subject = pump.Find(key);
-  if (subject == nullptr || subject->counts == counts) return;
+  if (subject == nullptr || (subject->counts == counts && subject->usage == usage)) return;
   subject->counts = counts;
+  subject->usage = std::move(usage);
   pump.Reconsider(key);
 }
 
@@ -224,6 +227,41 @@ bool CountsDiffer(const Queue& queue, const std::optional<WorkloadCounts>& count
   return counts && *counts != said;
 }
 
+template <typename Queue>
+bool UsageDiffers(const Queue& queue, const QueueUsage& usage) {
+  return queue.flavors_reserved != usage.reserving || queue.flavors_used != usage.admitted;
+}
+
+// `borrows`: whether the status has room for that.
+std::string UsagesText(const api::FlavorUsages& usages, bool borrows) {
+  if (usages.empty()) return "null";
+  std::string text;
+  for (const api::FlavorUsage& usage : usages) {
+    std::string resources;
+    for (const api::ResourceUsage& of : usage.resources) {
+      const auto amount = [&](int64_t value) {
+        return client::JsonString(translate::ResourceAmountText(of.resource, value));
+      };
+      resources += fmt::format(R"({}{{"name":{},"total":{})", resources.empty() ? "" : ",",
+                               client::JsonString(of.resource), amount(of.total));
+      if (borrows) resources += R"(,"borrowed":)" + amount(of.borrowed);
+      resources += '}';
+    }
+    text += fmt::format(R"({}{{"name":{},"resources":[{}]}})", text.empty() ? "[" : ",",
+                        client::JsonString(usage.flavor), resources);
+  }
+  return text + ']';
+}
+
+void AddUsages(const api::FlavorUsages& usages, Hasher& hasher) {
+  hasher.Add(usages.size());
+  for (const api::FlavorUsage& usage : usages) {
+    hasher.Add(usage.flavor).Add(usage.resources.size());
+    for (const api::ResourceUsage& of : usage.resources)
+      hasher.Add(of.resource).Add(of.total).Add(of.borrowed);
+  }
+}
+
 // All conditions, since a merge patch replaces the list: those of others as they were. What stays
 // true keeps the time at which it became so.
 std::string ConditionsText(const std::vector<api::Condition>& before, api::Condition ours,
@@ -243,7 +281,8 @@ std::string ConditionsText(const std::vector<api::Condition>& before, api::Condi
 template <typename Queue>
 StatusNeed Queues::Subject<Queue>::need() const {
   if (ConditionDiffers(queue, readiness)) return StatusNeed::kNow;
-  return CountsDiffer(queue, counts) ? StatusNeed::kSoon : StatusNeed::kNone;
+  const bool differs = CountsDiffer(queue, counts) || (counts && UsageDiffers(queue, usage));
+  return differs ? StatusNeed::kSoon : StatusNeed::kNone;
 }
 
 template <typename Queue>
@@ -252,6 +291,12 @@ client::Request Queues::Subject<Queue>::WriteOf(Instant now) const {
   if (counts) {
     body += fmt::format(R"("pendingWorkloads":{},"reservingWorkloads":{},"admittedWorkloads":{})",
                         counts->pending, counts->reserving, counts->admitted);
+  }
+  if (counts && UsageDiffers(queue, usage)) {
+    constexpr bool kBorrows = std::same_as<Queue, api::ClusterQueue>;
+    body +=
+        fmt::format(R"(,"flavorsReservation":{},"flavorsUsage":{})",
+                    UsagesText(usage.reserving, kBorrows), UsagesText(usage.admitted, kBorrows));
   }
   if (ConditionDiffers(queue, readiness)) {
     if (counts) body += ',';
@@ -271,6 +316,10 @@ void Queues::Subject<Queue>::AddTo(Hasher& hasher) const {
   hasher.Add(queue.meta.uid).AddVersion(queue.meta.resource_version).Add(queue.meta.generation);
   AddSpec(queue, hasher);
   hasher.Add(queue.pending).Add(queue.reserving).Add(queue.admitted);
+  for (const api::FlavorUsages* usages :
+       {&queue.flavors_reserved, &queue.flavors_used, &usage.reserving, &usage.admitted}) {
+    AddUsages(*usages, hasher);
+  }
   for (const api::Condition& c : queue.conditions) {
     hasher.Add(c.type).Add(c.status).Add(c.reason).Add(c.message).Add(c.transition.ns);
     hasher.Add(c.observed_generation);
@@ -470,13 +519,18 @@ void Queues::Forget(api::KindId kind, std::string_view namespace_name, std::stri
 
 void Queues::Listed() { listed_ = true; }
 
-void Queues::WantClusterQueue(std::string_view name, WorkloadCounts counts) {
-  WantIn(cluster_queues_, name, counts);
+const api::ClusterQueue* Queues::FindClusterQueue(std::string_view name) const {
+  const Subject<api::ClusterQueue>* subject = cluster_queues_.Find(name);
+  return subject == nullptr ? nullptr : &subject->queue;
+}
+
+void Queues::WantClusterQueue(std::string_view name, WorkloadCounts counts, QueueUsage usage) {
+  WantIn(cluster_queues_, name, counts, std::move(usage));
 }
 
 void Queues::WantLocalQueue(std::string_view namespace_name, std::string_view name,
-                            WorkloadCounts counts) {
-  WantIn(local_queues_, client::KnownSet::Key(namespace_name, name), counts);
+                            WorkloadCounts counts, QueueUsage usage) {
+  WantIn(local_queues_, client::KnownSet::Key(namespace_name, name), counts, std::move(usage));
 }
 
 void Queues::Pump(Instant now, client::Client& client, env::Outbox& out) {

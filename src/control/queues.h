@@ -34,6 +34,13 @@ struct WorkloadCounts {
   bool operator==(const WorkloadCounts&) const = default;
 };
 
+// What they hold of the quota of a queue's flavors, as its status tells it.
+struct QueueUsage {
+  api::FlavorUsages reserving;  // Those that are admitted among them.
+  api::FlavorUsages admitted;
+  bool operator==(const QueueUsage&) const = default;
+};
+
 // Of an AdmissionCheck, whether whoever does it says that it can.
 struct CheckFacts {
   std::string controller;
@@ -66,9 +73,9 @@ struct CohortFault {
 };
 
 // Kueue's ClusterQueues and LocalQueues, what they refer to, and what their status is to say. The
-// only writer of their conditions Active and counts; other conditions are left as they are. Writes
-// go to the status subresource (control/status_pump.h): the condition at once, counts not more
-// often than the interval.
+// only writer of their conditions Active, counts and usage; other conditions are left as they are.
+// Writes go to the status subresource (control/status_pump.h): the condition at once, the rest not
+// more often than the interval.
 //
 // Readiness is a function of what was observed last. It is worked out anew for all queues when
 // something that several may refer to changed, once however much did.
@@ -104,10 +111,14 @@ class Queues {
   // The ClusterQueues that ask for the check. O(ClusterQueues x their checks).
   [[nodiscard]] std::vector<api::ClusterQueue> QueuesAsking(std::string_view check) const;
 
-  // Ignored for queues that were never observed. Until then the counts of a status stay.
-  void WantClusterQueue(std::string_view name, WorkloadCounts counts);
-  void WantLocalQueue(std::string_view namespace_name, std::string_view name,
-                      WorkloadCounts counts);
+  // As it was observed last; null for none.
+  [[nodiscard]] const api::ClusterQueue* FindClusterQueue(std::string_view name) const;
+
+  // Ignored for queues that were never observed. Until then the counts of a status stay, and what
+  // it says of quota.
+  void WantClusterQueue(std::string_view name, WorkloadCounts counts, QueueUsage usage = {});
+  void WantLocalQueue(std::string_view namespace_name, std::string_view name, WorkloadCounts counts,
+                      QueueUsage usage = {});
 
   void Pump(Instant now, client::Client& client, env::Outbox& out);
   // Of cohorts that came to be below themselves, or in another way than was told: each once.
@@ -126,6 +137,7 @@ class Queues {
     Queue queue;  // As observed.
     std::optional<Readiness> readiness;
     std::optional<WorkloadCounts> counts;
+    QueueUsage usage;  // Wanted with the counts.
 
     [[nodiscard]] const api::ObjectMeta& meta() const { return queue.meta; }
     [[nodiscard]] StatusNeed need() const;

@@ -28,7 +28,7 @@ std::string KeyOf(const client::ObjectEvent& event) {
 
 // Whether it could be read. If not it is told, and stays as it was last.
 template <typename T>
-bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out) {
+bool IsRead(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out) {
   if (object) return true;
   out.emplace_back(env::Log{.level = env::LogLevel::kError,
                             .text = fmt::format("{}: {}", KeyOf(event), object.error().message)});
@@ -43,6 +43,8 @@ Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Takin
                                       const translate::PriorityClasses* classes) {
   auto facts = translate::WorkloadFacts(workload, vocabulary, placement, classes);
   if (!facts) return facts;
+  if (taking.keeps_turn && facts->status.evicted_for == model::EvictedFor::kPodsNotReady)
+    facts->status.evicted_at = facts->status.created;
   const auto& names = taking.scheduler_names;
   for (size_t i = 0; i < facts->slots.size(); ++i) {
     const api::PodSpec& spec = *workload.pod_sets[i].spec;
@@ -67,6 +69,60 @@ api::LabelQuery NamespacesOf(const api::ClusterQueue& queue) {
   return api::QueryOf(*queue.namespace_selector).value_or(api::LabelQuery{.nothing = true});
 }
 
+namespace {
+
+// What all workloads hold is within what an amount can tell (base/limits.h).
+void AddHeld(const model::Reservation& reserved, const model::Vocabulary& vocabulary,
+             HeldAmounts& held) {
+  for (const model::QuotaCharge& charge : reserved.charges) {
+    for (const model::ResourceAmount& a : vocabulary.bundles.View(charge.amounts))
+      held[{charge.flavor, a.resource}] += a.amount * charge.count;
+  }
+}
+
+// What a status has room for: flavors of a list, and resources of each.
+constexpr size_t kUsagesMax = 64;
+
+// Resources by name, as upstream has them.
+api::FlavorUsages UsagesOf(const api::ClusterQueue& queue, const HeldAmounts& held,
+                           const model::Vocabulary& vocabulary, bool borrows) {
+  api::FlavorUsages usages;
+  for (const api::ResourceGroup& group : queue.resource_groups) {
+    for (const api::FlavorQuotas& quotas : group.flavors) {
+      api::FlavorUsage& usage = usages.emplace_back();
+      usage.flavor = quotas.flavor;
+      const model::NameId flavor = vocabulary.names.Find(quotas.flavor);
+      for (const api::ResourceQuota& quota : quotas.resources) {
+        const auto resource = vocabulary.resources.Find(quota.resource);
+        const auto at = held.find({flavor, resource});
+        const int64_t total = at == held.end() ? 0 : at->second;
+        const int64_t borrowed = borrows ? std::max(int64_t{0}, total - quota.nominal) : 0;
+        usage.resources.push_back(
+            {.resource = quota.resource, .total = total, .borrowed = borrowed});
+      }
+      std::ranges::sort(usage.resources, {}, &api::ResourceUsage::resource);
+      usage.resources.resize(std::min(usage.resources.size(), kUsagesMax));
+    }
+  }
+  usages.resize(std::min(usages.size(), kUsagesMax));
+  return usages;
+}
+
+}  // namespace
+
+QueueUsage UsageOf(const api::ClusterQueue& queue, const HeldQuota& held,
+                   const model::Vocabulary& vocabulary) {
+  const bool borrows = !queue.cohort.empty();
+  return {.reserving = UsagesOf(queue, held.reserving, vocabulary, borrows),
+          .admitted = UsagesOf(queue, held.admitted, vocabulary, borrows)};
+}
+
+QueueUsage UsageOfLocal(const api::ClusterQueue& queue, const HeldQuota& held,
+                        const model::Vocabulary& vocabulary) {
+  return {.reserving = UsagesOf(queue, held.reserving, vocabulary, /*borrows=*/false),
+          .admitted = UsagesOf(queue, held.admitted, vocabulary, /*borrows=*/false)};
+}
+
 CountsOfQueues CountWorkloads(const model::State& state) {
   CountsOfQueues out;
   for (uint32_t i = 0; i < state.workloads().size(); ++i) {
@@ -80,6 +136,11 @@ CountsOfQueues CountWorkloads(const model::State& state) {
       counts->pending += row.status.reserved ? 0 : 1;
       counts->reserving += row.status.reserved ? 1 : 0;
       counts->admitted += row.status.reserved && row.status.admitted ? 1 : 0;
+    }
+    if (!row.status.reserved) continue;
+    for (HeldQuota* held : {&out.held_of_queue[queue], &out.held_of_local[row.local_queue]}) {
+      AddHeld(row.reserved, state.vocabulary(), held->reserving);
+      if (row.status.admitted) AddHeld(row.reserved, state.vocabulary(), held->admitted);
     }
   }
   return out;
@@ -105,9 +166,10 @@ bool Quota::Watches(client::WatchId watch) const {
          watch == checks_watch_ || watch == workloads_watch_;
 }
 
-std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
-                                    env::Outbox& out) {
+std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, const Reading& reading) {
   Facts facts;
+  model::Vocabulary& vocabulary = reading.vocabulary;
+  env::Outbox& out = reading.out;
   recount_ = true;
   if (event.change == client::Change::kDeleted) {
     OnGone(event, vocabulary, facts);
@@ -118,7 +180,7 @@ std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Voc
   } else if (event.watch == namespaces_watch_) {
     OnNamespace(event, facts, out);
   } else if (event.watch == workloads_watch_) {
-    OnWorkload(event, vocabulary, facts, out);
+    OnWorkload(event, reading, facts);
   } else {
     OnReference(event, vocabulary, facts, out);
   }
@@ -131,24 +193,24 @@ void Quota::OnReference(const client::ObjectEvent& event, model::Vocabulary& voc
   const std::string_view json = event.object.view();
   if (event.watch == cohorts_watch_) {
     const auto cohort = decoder_.Cohort(json);
-    if (!Read(event, cohort, out)) return;
+    if (!IsRead(event, cohort, out)) return;
     queues_.Observe(*cohort);
     facts.emplace_back(translate::QueueFacts(*cohort, vocabulary));
   } else if (event.watch == flavors_watch_) {
     const auto flavor = decoder_.ResourceFlavor(json);
-    if (!Read(event, flavor, out)) return;
+    if (!IsRead(event, flavor, out)) return;
     queues_.Observe(*flavor);
     in_use_.Observe(*flavor);
     facts.emplace_back(translate::FlavorFacts(*flavor, vocabulary));
   } else if (event.watch == topologies_watch_) {
     const auto topology = decoder_.Topology(json);
-    if (!Read(event, topology, out)) return;
+    if (!IsRead(event, topology, out)) return;
     queues_.Observe(*topology);
     in_use_.Observe(*topology);
     facts.emplace_back(translate::TopologyFacts(*topology, vocabulary));
   } else {
     const auto check = decoder_.AdmissionCheck(json);
-    if (!Read(event, check, out)) return;
+    if (!IsRead(event, check, out)) return;
     queues_.Observe(*check);
     in_use_.Observe(*check);
     for (const api::ClusterQueue& queue : queues_.QueuesAsking(event.name))
@@ -193,6 +255,7 @@ void Quota::OnGone(const client::ObjectEvent& event, model::Vocabulary& vocabula
     namespaces_.erase(event.name);
   } else {
     workloads_.Forget(event.uid);
+    resolved_.erase(event.uid);
     facts.emplace_back(model::WorkloadRemove{.uid = event.uid});
   }
 }
@@ -200,7 +263,7 @@ void Quota::OnGone(const client::ObjectEvent& event, model::Vocabulary& vocabula
 void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
                            Facts& facts, env::Outbox& out) {
   const auto queue = decoder_.ClusterQueue(event.object.view());
-  if (!Read(event, queue, out)) return;
+  if (!IsRead(event, queue, out)) return;
   queues_.Observe(*queue);
   in_use_.Observe(*queue);
   facts.emplace_back(FactsOf(*queue, vocabulary));
@@ -212,7 +275,7 @@ void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& 
 
 void Quota::OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out) {
   const auto queue = decoder_.LocalQueue(event.object.view());
-  if (!Read(event, queue, out)) return;
+  if (!IsRead(event, queue, out)) return;
   queues_.Observe(*queue);
   LocalQueue& known = local_queues_[KeyOf(event)];
   known = {.uid = queue->meta.uid,
@@ -226,7 +289,7 @@ void Quota::OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Ou
 
 void Quota::OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out) {
   const auto head = decoder_.Head(event.object.view());
-  if (!Read(event, head, out)) return;
+  if (!IsRead(event, head, out)) return;
   const auto [at, fresh] = namespaces_.try_emplace(event.name);
   if (!fresh && at->second == head->meta.labels) return;
   at->second = head->meta.labels;
@@ -235,13 +298,65 @@ void Quota::OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Out
   }
 }
 
-void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
-                       Facts& facts, env::Outbox& out) {
+Quota::Resolved Quota::ResolveClaims(const api::Workload& workload, const Volumes& volumes) {
+  const bool placed = translate::WorkloadStatusOf(workload).reserved;
+  Resolved resolved{.pod_sets = workload.pod_sets, .waits = {}};
+  for (api::WorkloadPodSet& pods : resolved.pod_sets) {
+    const bool claims = !pods.spec->claims.empty() || !pods.spec->ephemeral_volumes.empty();
+    resolved.waits.push_back(
+        claims ? volumes.Resolve(workload.meta.namespace_name, placed, pods.spec.Edit()) : "");
+  }
+  return resolved;
+}
+
+// With joint placement pods go where their volumes are.
+Result<model::WorkloadUpsert> Quota::Read(const api::Workload& workload, const Reading& reading) {
+  const std::optional<api::Placement> placement = PlacementOf(workload, reading.out);
+  const auto facts_of = [&](const api::Workload& as) {
+    return control::FactsOf(as, taking_, placement ? &*placement : nullptr, reading.vocabulary,
+                            &classes_);
+  };
+  const bool claims = reading.volumes != nullptr &&
+                      std::ranges::any_of(workload.pod_sets, [](const api::WorkloadPodSet& pods) {
+                        return !pods.spec->claims.empty() || !pods.spec->ephemeral_volumes.empty();
+                      });
+  if (!claims) {
+    resolved_.erase(workload.meta.uid);
+    return facts_of(workload);
+  }
+  Resolved resolved = ResolveClaims(workload, *reading.volumes);
+  api::Workload as = workload;
+  as.pod_sets = resolved.pod_sets;
+  auto facts = facts_of(as);
+  for (size_t i = 0; facts && i < facts->slots.size(); ++i) {
+    if (!resolved.waits[i].empty() && facts->slots[i].unsupported.valid())
+      facts->slots[i].unsupported = reading.vocabulary.names.Intern(resolved.waits[i]);
+  }
+  resolved_[workload.meta.uid] = std::move(resolved);
+  return facts;
+}
+
+std::vector<model::Delta> Quota::OnVolumes(const client::ObjectEvent& event,
+                                           const Reading& reading) {
+  Facts facts;
+  for (const auto& [uid, before] : std::map(resolved_)) {
+    const api::Workload* workload = workloads_.Find(uid);
+    if (workload == nullptr) continue;
+    const bool concerns =
+        std::ranges::any_of(workload->pod_sets, [&](const api::WorkloadPodSet& pods) {
+          return reading.volumes->Concerns(event, workload->meta.namespace_name, pods.spec->claims);
+        });
+    if (!concerns || ResolveClaims(*workload, *reading.volumes) == before) continue;
+    auto read = Read(*workload, reading);
+    if (read) facts.emplace_back(*std::move(read));
+  }
+  return facts;
+}
+
+void Quota::OnWorkload(const client::ObjectEvent& event, const Reading& reading, Facts& facts) {
   auto workload = decoder_.Workload(event.object.view());
-  if (!Read(event, workload, out)) return;
-  const std::optional<api::Placement> placement = PlacementOf(*workload, out);
-  auto read = control::FactsOf(*workload, taking_, placement ? &*placement : nullptr, vocabulary,
-                               &classes_);
+  if (!IsRead(event, workload, reading.out)) return;
+  auto read = Read(*workload, reading);
   const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, taking_.joint);
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
   // What was decided holds its places already, and those of before.
@@ -260,7 +375,7 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
 
 std::vector<model::Delta> Quota::OnClass(std::string_view name,
                                          const std::optional<api::PriorityClass>& now,
-                                         model::Vocabulary& vocabulary, env::Outbox& out) {
+                                         const Reading& reading) {
   Facts facts;
   const translate::PriorityClasses before = classes_;
   if (!(now ? classes_.Put(*now) : classes_.Remove(name))) return facts;
@@ -269,9 +384,7 @@ std::vector<model::Delta> Quota::OnClass(std::string_view name,
       return before.Of(*pods.spec) == classes_.Of(*pods.spec);
     });
     if (same) return;
-    const std::optional<api::Placement> placement = PlacementOf(workload, out);
-    auto read = control::FactsOf(workload, taking_, placement ? &*placement : nullptr, vocabulary,
-                                 &classes_);
+    auto read = Read(workload, reading);
     if (read) facts.emplace_back(*std::move(read));
   });
   return facts;
@@ -354,11 +467,19 @@ bool Quota::HasToCount() const {
 // Of all queues anew: counting on would be another truth about workloads.
 void Quota::Count(const model::State& state) {
   CountsOfQueues counts = CountWorkloads(state);
-  for (const auto& [name, selector] : selectors_)
-    queues_.WantClusterQueue(name, counts.of_queue[state.vocabulary().names.Find(name)]);
+  const model::Vocabulary& vocabulary = state.vocabulary();
+  for (const auto& [name, selector] : selectors_) {
+    const model::NameId id = vocabulary.names.Find(name);
+    queues_.WantClusterQueue(
+        name, counts.of_queue[id],
+        UsageOf(*queues_.FindClusterQueue(name), counts.held_of_queue[id], vocabulary));
+  }
   for (const auto& [key, queue] : local_queues_) {
-    queues_.WantLocalQueue(queue.namespace_name, key.substr(key.find('/') + 1),
-                           counts.of_local[state.FindKey(key)]);
+    const model::KeyId id = state.FindKey(key);
+    const api::ClusterQueue* of = queues_.FindClusterQueue(queue.cluster_queue);
+    queues_.WantLocalQueue(
+        queue.namespace_name, key.substr(key.find('/') + 1), counts.of_local[id],
+        of == nullptr ? QueueUsage{} : UsageOfLocal(*of, counts.held_of_local[id], vocabulary));
   }
 }
 
@@ -467,6 +588,15 @@ void Quota::AddTo(Hasher& hasher) const {
   hasher.Add(held_back_.size()).Add(ask_held_back_ && !held_back_.empty());
   for (const std::string& uid : held_back_) hasher.Add(uid);
   hasher.Add(listed_).Add(recount_).Add(next_count_.ns);
+  hasher.Add(resolved_.size());
+  for (const auto& [uid, resolved] : resolved_) {
+    hasher.Add(uid);
+    for (const std::string& waits : resolved.waits) hasher.Add(waits);
+    for (const api::WorkloadPodSet& pods : resolved.pod_sets) {
+      const auto& terms = pods.spec->required_node_affinity;
+      hasher.Add(terms ? terms->size() : 0);
+    }
+  }
   hasher.Add(local_queues_.size());
   for (const auto& [key, queue] : local_queues_) {
     hasher.Add(key).Add(queue.uid).Add(queue.cluster_queue).Add(queue.stopped);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/quota.h"
@@ -15,6 +16,7 @@
 #include "codec/decode.h"
 #include "control/in_use.h"
 #include "control/queues.h"
+#include "control/volumes.h"
 #include "control/workloads.h"
 #include "cycle/engine.h"
 #include "env/actor.h"
@@ -24,18 +26,36 @@
 
 namespace berth::control {
 
+// What workloads hold, by flavor and resource.
+using HeldAmounts = std::map<std::pair<model::NameId, model::ResourceId>, model::Amount>;
+struct HeldQuota {
+  HeldAmounts reserving;  // Those that are admitted among them.
+  HeldAmounts admitted;
+};
 // Of each ClusterQueue by its name, and each LocalQueue by its key.
 struct CountsOfQueues {
   std::map<model::NameId, WorkloadCounts> of_queue;
   std::map<model::KeyId, WorkloadCounts> of_local;
+  std::map<model::NameId, HeldQuota> held_of_queue;
+  std::map<model::KeyId, HeldQuota> held_of_local;
 };
-// How many workloads wait there, hold quota, and may run. O(workloads).
+// How many workloads wait there, hold quota, and may run, and how much quota they hold.
+// O(workloads x charges).
 [[nodiscard]] CountsOfQueues CountWorkloads(const model::State& state);
+// What the status of a queue tells of that: each resource of each flavor that the ClusterQueue has,
+// of a LocalQueue likewise. Borrowed is what is beyond the nominal quota, where there is a cohort
+// to borrow from; a LocalQueue borrows nothing. O(quotas x log).
+[[nodiscard]] QueueUsage UsageOf(const api::ClusterQueue& queue, const HeldQuota& held,
+                                 const model::Vocabulary& vocabulary);
+[[nodiscard]] QueueUsage UsageOfLocal(const api::ClusterQueue& queue, const HeldQuota& held,
+                                      const model::Vocabulary& vocabulary);
 
 // Who asks what a Workload means.
 struct Taking {
   std::vector<std::string> scheduler_names;  // Of whose pods are ours; SchedulerOptions'.
   bool joint = false;                        // cycle::Engine::Options::joint_placement.
+  // Whether one whose pods were not ready in time keeps its turn in the queue.
+  bool keeps_turn = false;
 };
 // As translate::WorkloadFacts, and which of its pods are ours; with joint placement what they ask
 // for that can't be honoured bars it.
@@ -67,15 +87,24 @@ class Quota {
   Quota(const Options& options, client::Client& client);
 
   [[nodiscard]] bool Watches(client::WatchId watch) const;
+  // What facts are read with. `volumes`: where claims have their volumes; null: pods with claims
+  // are not placed.
+  struct Reading {
+    model::Vocabulary& vocabulary;
+    const Volumes* volumes = nullptr;
+    env::Outbox& out;
+  };
   // The facts that the event means, in order; whoever applies them asks State::HasRoomFor first.
-  std::vector<model::Delta> On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
-                               env::Outbox& out);
+  std::vector<model::Delta> On(const client::ObjectEvent& event, const Reading& reading);
 
   // What a PriorityClass stands for; nothing: it is gone. The facts of those whose pods have
   // another priority by that. O(workloads).
   std::vector<model::Delta> OnClass(std::string_view name,
                                     const std::optional<api::PriorityClass>& now,
-                                    model::Vocabulary& vocabulary, env::Outbox& out);
+                                    const Reading& reading);
+  // A claim, volume or class is as `reading.volumes` has it now. The facts of those whose pods are
+  // to go elsewhere by that. O(workloads with claims).
+  std::vector<model::Delta> OnVolumes(const client::ObjectEvent& event, const Reading& reading);
 
   // Something was heard: who is evicted after others may go now.
   void AskAgain() { ask_held_back_ = true; }
@@ -89,6 +118,12 @@ class Quota {
   [[nodiscard]] const InUse& in_use() const { return in_use_; }
   [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const {
     return workloads_.WhyHeldUp(uid);
+  }
+  [[nodiscard]] const Workloads::Refusal* WhyRefused(std::string_view uid) const {
+    return workloads_.WhyRefused(uid);
+  }
+  [[nodiscard]] std::optional<Instant> PodsReadyBefore(const api::Workload& workload) const {
+    return workloads_.PodsReadyBefore(workload);
   }
   // The Workload as it was observed last; null for none.
   [[nodiscard]] const api::Workload* FindWorkload(std::string_view uid) const {
@@ -121,8 +156,17 @@ class Quota {
   void OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
                       env::Outbox& out);
   void OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
-  void OnWorkload(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
-                  env::Outbox& out);
+  void OnWorkload(const client::ObjectEvent& event, const Reading& reading, Facts& facts);
+  // What the claims of its pods come to: their templates, and what each waits for.
+  struct Resolved {
+    std::vector<api::WorkloadPodSet> pod_sets;
+    std::vector<std::string> waits;
+    bool operator==(const Resolved&) const = default;
+  };
+  [[nodiscard]] static Resolved ResolveClaims(const api::Workload& workload,
+                                              const Volumes& volumes);
+  [[nodiscard]] Result<model::WorkloadUpsert> Read(const api::Workload& workload,
+                                                   const Reading& reading);
   void OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
   [[nodiscard]] model::LocalQueueUpsert FactsOf(const std::string& key,
                                                 const LocalQueue& queue) const;
@@ -158,6 +202,7 @@ class Quota {
   bool listed_ = false;
   bool recount_ = true;  // Counts of workloads may have changed.
   Instant next_count_;
+  std::map<std::string, Resolved, std::less<>> resolved_;          // By uid: of those with claims.
   std::map<std::string, LocalQueue, std::less<>> local_queues_;    // By "namespace/name".
   std::map<std::string, api::StringMap, std::less<>> namespaces_;  // Their labels.
   std::map<std::string, api::LabelQuery, std::less<>> selectors_;  // Whom ClusterQueues let in.

@@ -197,6 +197,9 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
     const std::vector<client::ObjectEvent> users = volumes_->Observe(event);
     PumpVolumes(now, out);
     for (const client::ObjectEvent& pod : users) OnPod(now, pod, out);
+    if (!quota_) return;
+    for (const model::Delta& fact : quota_->OnVolumes(event, ReadingWith(out)))
+      if (engine_.state().HasRoomForFact(fact)) Apply(fact);
   } else if (quota_ && quota_->Watches(event.watch)) {
     OnQuota(event, out);
   } else {
@@ -450,7 +453,7 @@ void Scheduler::OnClass(const client::ObjectEvent& event, env::Outbox& out) {
     now = *std::move(read);
   }
   if (quota_) {
-    for (const model::Delta& fact : quota_->OnClass(event.name, now, engine_.vocabulary(), out)) {
+    for (const model::Delta& fact : quota_->OnClass(event.name, now, ReadingWith(out))) {
       if (engine_.state().HasRoomForFact(fact)) Apply(fact);
     }
   }
@@ -482,7 +485,7 @@ void Scheduler::OnQueue(const client::ObjectEvent& event, env::Outbox& out) {
 
 void Scheduler::OnQuota(const client::ObjectEvent& event, env::Outbox& out) {
   const model::State& state = engine_.state();
-  for (const model::Delta& fact : quota_->On(event, engine_.vocabulary(), out)) {
+  for (const model::Delta& fact : quota_->On(event, ReadingWith(out))) {
     if (state.HasRoomForFact(fact)) {
       Apply(fact);
       continue;

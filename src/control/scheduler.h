@@ -149,6 +149,10 @@ class Scheduler final : public env::Actor {
   void OnClass(const client::ObjectEvent& event, env::Outbox& out);
   void OnQueue(const client::ObjectEvent& event, env::Outbox& out);
   void OnQuota(const client::ObjectEvent& event, env::Outbox& out);
+  [[nodiscard]] Quota::Reading ReadingWith(env::Outbox& out) {
+    return {
+        .vocabulary = engine_.vocabulary(), .volumes = volumes_ ? &*volumes_ : nullptr, .out = out};
+  }
   void OnReservation(Instant now, const Workloads::Result& result, env::Outbox& out);
   void FollowGroup(model::GroupId group);
   // A refusal's `level`: whose business it is, the user's (kInfo) or the operator's.

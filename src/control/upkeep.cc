@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
 #include "client/request.h"
 #include "client/workload_status.h"
 #include "control/status_text.h"
@@ -27,6 +28,7 @@ constexpr std::string_view kPending = "Pending";
 constexpr std::string_view kReady = "Ready";
 constexpr std::string_view kRetry = "Retry";
 constexpr std::string_view kRejected = "Rejected";
+constexpr std::string_view kPodsReadyTimeout = "PodsReadyTimeout";
 // Of the condition Admitted.
 constexpr std::string_view kDelayed = "PendingDelayedTopologyRequests";
 
@@ -93,7 +95,7 @@ std::optional<Reason> WhyAgain(const api::Workload& workload, const QueuesOf& qu
   if (again == nullptr || again->status != "False" || !workload.active) return std::nullopt;
   if (again->reason.starts_with("Deactivated"))
     return Reason{"Reactivated", "The workload was reactivated"};
-  if (again->reason == "AdmissionCheck" || again->reason == "PodsReadyTimeout" ||
+  if (again->reason == "AdmissionCheck" || again->reason == kPodsReadyTimeout ||
       again->reason == translate::kNoPlaceInTopology || again->reason == kNoPlace) {
     return Reason{"BackoffFinished", "The workload backoff was finished"};
   }
@@ -244,19 +246,78 @@ Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
   return {};
 }
 
+namespace {
+
+// It runs, and nothing ends that yet.
+bool IsRunning(const api::Workload& workload) {
+  return StageOf(translate::WorkloadStatusOf(workload)) == model::WorkloadStage::kAdmitted &&
+         workload.active && !workload.meta.deletion_time && !IsTrue(workload, "DeactivationTarget");
+}
+
+}  // namespace
+
 std::optional<Instant> ExpiresAt(const api::Workload& workload) {
-  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
-  if (!workload.max_execution || StageOf(status) != model::WorkloadStage::kAdmitted ||
-      !workload.active || workload.meta.deletion_time || IsTrue(workload, "DeactivationTarget")) {
-    return std::nullopt;
-  }
+  if (!workload.max_execution || !IsRunning(workload)) return std::nullopt;
   const Instant since = api::Find(workload.conditions, "Admitted")->transition;
   if (since == Instant{}) return std::nullopt;
   const int64_t left = std::max<int64_t>(0, *workload.max_execution - workload.past_execution);
   return since + Duration::Seconds(std::min<int64_t>(left, std::numeric_limits<int32_t>::max()));
 }
 
+std::optional<Instant> ReadyBefore(const api::Workload& workload, const PodsReadyRules& rules) {
+  if (!IsRunning(workload)) return std::nullopt;
+  const api::Condition* ready = api::Find(workload.conditions, "PodsReady");
+  if (ready != nullptr && ready->status == "True") return std::nullopt;
+  const Instant admitted = api::Find(workload.conditions, "Admitted")->transition;
+  if (admitted == Instant{}) return std::nullopt;
+  const bool were_ready = ready != nullptr && ready->reason == "WaitForRecovery";
+  return were_ready ? std::max(admitted, ready->transition) + rules.recovery_timeout
+                    : admitted + rules.timeout;
+}
+
+Upkeep TimeLimitOf(const api::Workload& workload, const QueuesOf& queues) {
+  Upkeep next = {.due = Due::kNothing, .at = Instant::Never()};
+  if (const auto end = ExpiresAt(workload)) next = {.due = Due::kExpire, .at = *end};
+  if (queues.pods_ready == nullptr) return next;
+  const auto ready = ReadyBefore(workload, *queues.pods_ready);
+  return ready && *ready < next.at ? Upkeep{.due = Due::kNotReady, .at = *ready} : next;
+}
+
+Duration BackoffOf(const PodsReadyRules& rules, int64_t evictions) {
+  CHECK_GT(evictions, 0);
+  Duration wait = rules.backoff_base;
+  for (int64_t i = 1; i < evictions && wait < rules.backoff_most; ++i) wait = wait * 2;
+  return std::min(wait, rules.backoff_most);
+}
+
 namespace {
+
+// The members of kNotReady.
+std::string NotReadyBody(const api::Workload& workload, const PodsReadyRules& rules, Instant now) {
+  const Said said = {.now = now, .generation = workload.meta.generation};
+  std::vector<api::Condition> conditions = workload.conditions;
+  const int64_t count = OneMore(workload.requeue_count);
+  if (rules.backoffs_max && count > *rules.backoffs_max) {
+    Put(conditions,
+        {.type = "DeactivationTarget",
+         .status = "True",
+         .reason = "RequeuingLimitExceeded",
+         .message = "exceeding the maximum number of re-queuing retries"},
+        said);
+    return R"("conditions":)" + ConditionsText(conditions);
+  }
+  Put(conditions,
+      {.type = "Evicted",
+       .status = "True",
+       .reason = std::string(kPodsReadyTimeout),
+       .message = fmt::format("Exceeded the PodsReady timeout {}/{}", workload.meta.namespace_name,
+                              workload.meta.name)},
+      said);
+  const RequeueState state = RequeueAfter(workload, now + BackoffOf(rules, count), /*counts=*/true);
+  return R"("conditions":)" + ConditionsText(conditions) + ResetOfEvicted(workload, now) +
+         fmt::format(R"(,"requeueState":{{"count":{},"requeueAt":"{}"}})", state.count,
+                     client::SecondsTime(*state.requeue_at));
+}
 
 // With those that it does not tell of yet.
 std::string ChecksBody(const api::Workload& workload, const QueuesOf& queues, Instant now) {
@@ -316,6 +377,8 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
     }
     case Due::kChecks:
       return ChecksBody(workload, queues, now);
+    case Due::kNotReady:
+      return NotReadyBody(workload, *queues.pods_ready, now);
     case Due::kExpire:
       Put(conditions,
           {.type = "DeactivationTarget",

@@ -47,6 +47,22 @@ struct RequeueState {
 // What it becomes when the workload is not to be tried before that. It never becomes sooner.
 [[nodiscard]] RequeueState RequeueAfter(const api::Workload& workload, Instant at, bool counts);
 
+// For how long pods of an admitted workload may not be ready: waitForPodsReady of Kueue's
+// configuration, with its defaults.
+struct PodsReadyRules {
+  Duration timeout = Duration::Minutes(30);           // Since it was admitted;
+  Duration recovery_timeout = Duration::Minutes(30);  // Since the first that was ready is lost.
+  // Whether one that was evicted for that stands in its queue behind those that came meanwhile.
+  bool requeues_by_eviction = true;
+  // Before it is tried again: the base, doubled each time, the most at most.
+  Duration backoff_base = Duration::Seconds(60);
+  Duration backoff_most = Duration::Seconds(3600);
+  std::optional<int64_t> backoffs_max;  // Then it is deactivated; nothing: never.
+  bool operator==(const PodsReadyRules&) const = default;
+};
+// The wait before the try after so many evictions, which is above 0.
+[[nodiscard]] Duration BackoffOf(const PodsReadyRules& rules, int64_t evictions);
+
 // The queues of a workload.
 struct QueuesOf {
   const QueueRules* cluster_queue = nullptr;  // Of its admission, else that it waits in.
@@ -55,6 +71,7 @@ struct QueuesOf {
   bool lacks_places = false;
   // Why nobody decides where its pods go that await that; empty: that is not told.
   std::string_view held_up = {};
+  const PodsReadyRules* pods_ready = nullptr;  // Null: its pods need not be.
 };
 
 enum class Due : uint8_t {
@@ -67,6 +84,9 @@ enum class Due : uint8_t {
   kReset,    // It holds nothing and wants none: what was said of its last try is over.
   kRequeue,  // What kept it from being tried is over.
   kExpire,   // It was admitted for as long as it may be: as kReject.
+  // Its pods are not ready in time: it is evicted, and tried again later; or, where it was so often
+  // enough, as kReject.
+  kNotReady,
 };
 struct Upkeep {
   Due due = Due::kNothing;
@@ -76,8 +96,14 @@ struct Upkeep {
 // When it was admitted for as long as it may be (spec.maximumExecutionTimeSeconds), and kExpire is
 // due; nothing: it may be for ever, or isn't.
 [[nodiscard]] std::optional<Instant> ExpiresAt(const api::Workload& workload);
+// When all of its pods are to be ready, and kNotReady is due if they aren't; nothing: they are, or
+// need not be. A workload of which nobody tells has none that are (K065 of Kueue's cases).
+[[nodiscard]] std::optional<Instant> ReadyBefore(const api::Workload& workload,
+                                                 const PodsReadyRules& rules);
+// Which of the two is due next, and when; kNothing: neither.
+[[nodiscard]] Upkeep TimeLimitOf(const api::Workload& workload, const QueuesOf& queues);
 // What it comes to: the members of a merge patch of its status; of kDeactivate, of its spec.
-// REQUIRES: that is due.
+// REQUIRES: that is due; of kNotReady, `queues.pods_ready`.
 [[nodiscard]] std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
                                      Instant now);
 

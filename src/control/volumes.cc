@@ -275,6 +275,38 @@ std::string Volumes::Resolve(const client::ObjectEvent& event, bool placed, api:
   return {};
 }
 
+std::string Volumes::Resolve(std::string_view namespace_name, bool placed,
+                             api::PodSpec& spec) const {
+  if (!spec.ephemeral_volumes.empty()) {
+    if (placed) std::erase(spec.unsupported, kEphemeralVolume);
+    if (!placed) {
+      return "where the volumes of its ephemeral claims will be is not known before its pods are "
+             "there";
+    }
+  }
+  Terms terms = spec.required_node_affinity.value_or(Terms());
+  const bool nobody = spec.required_node_affinity.has_value() && terms.empty();
+  for (const std::string& claim : spec.claims) {
+    const Demand demand = DemandOf(client::KnownSet::Key(namespace_name, claim));
+    if (!demand.waits.empty() && !placed) return demand.waits;
+    terms = Both(terms, demand.terms);
+    if (terms.size() > kTermsMax && !placed) {
+      return fmt::format("its volumes' node affinity has more than {} terms with its own",
+                         kTermsMax);
+    }
+  }
+  std::erase(spec.unsupported, kClaimVolume);
+  if (!terms.empty() && !nobody) spec.required_node_affinity = std::move(terms);
+  return {};
+}
+
+bool Volumes::Concerns(const client::ObjectEvent& event, std::string_view namespace_name,
+                       const std::vector<std::string>& claims) const {
+  if (event.watch != claims_watch_) return true;
+  return event.namespace_name == namespace_name &&
+         std::ranges::find(claims, event.name) != claims.end();
+}
+
 // ---- Bindings that wait for volumes ------------------------------------------------------------
 
 void Volumes::Hold(Instant now, Binder::Attempt attempt, client::Client& client, env::Outbox& out) {

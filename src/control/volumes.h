@@ -49,6 +49,14 @@ class Volumes {
   // nothing, as of a pod that is `placed`: has its node, or a binding on its way.
   [[nodiscard]] std::string Resolve(const client::ObjectEvent& event, bool placed, api::Pod& pod);
 
+  // The same of pods that are yet to come, as their template in the namespace says. Where their own
+  // claims, those of ephemeral volumes, will have their volumes nobody knows: they wait for that.
+  [[nodiscard]] std::string Resolve(std::string_view namespace_name, bool placed,
+                                    api::PodSpec& spec) const;
+  // Whether it may change what claims of that name ask for: it is it, a volume or a class.
+  [[nodiscard]] bool Concerns(const client::ObjectEvent& event, std::string_view namespace_name,
+                              const std::vector<std::string>& claims) const;
+
   [[nodiscard]] bool holds(std::string_view uid) const { return held_.contains(uid); }
   // Whether volumes are to be found for the pod's claims before it is bound.
   [[nodiscard]] bool NeedsNode(std::string_view uid) const { return unplaced_.contains(uid); }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "control/test_rig.h"
+#include "control/workloads_fixture.h"
 
 namespace berth::control {
 namespace {
@@ -236,6 +237,65 @@ TEST_F(VolumesTest, NobodyMakesLocalVolumes) {
             std::string::npos);
   SeeClaim(ClaimJson(6, "", "", "Pending", R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")"));
   EXPECT_EQ(Why(), R"(persistentvolumeclaim \"data\" is being deleted)");
+}
+
+// Goal: a workload is admitted with places where its pods' volumes are, or told what it waits for.
+class QueuedVolumesTest : public WorkloadsTest {
+ protected:
+  QueuedVolumesTest() : WorkloadsTest(WithQuota()) {
+    rig_.Event("nodes", "ADDED",
+               R"({"kind":"Node","metadata":{"name":"n2","uid":"u-n2","resourceVersion":"105",)"
+               R"("labels":{"zone":"b"}},"spec":{},"status":{"allocatable":{"cpu":"9",)"
+               R"("memory":"64Gi","pods":"110"}}})");
+  }
+  static SchedulerOptions WithQuota() {
+    SchedulerOptions options = Giving();
+    options.volumes = true;
+    options.engine.joint_placement = true;
+    options.quota_options.taking = {.scheduler_names = {"default-scheduler"}, .joint = true};
+    return options;
+  }
+  void SeeWorkload(const std::string& volume = R"("persistentVolumeClaim":{"claimName":"data"})") {
+    std::string workload = WorkloadJson("a", 110);
+    workload.insert(workload.find(R"("containers")"),
+                    fmt::format(R"("volumes":[{{"name":"v",{}}}],)", volume));
+    rig_.Event("workloads", "MODIFIED", workload);
+  }
+  void SeeClaim(const std::string& claim) {
+    rig_.Event("persistentvolumeclaims", "MODIFIED", claim);
+  }
+  std::string Taken(const std::string& path) {
+    return std::string(BodyOf(rig_.TakeOf("/workloads/" + path)));
+  }
+};
+
+TEST_F(QueuedVolumesTest, PlacesAreWhereTheVolumesAre) {
+  SeeWorkload();
+  const std::string told = Taken("a/status");
+  EXPECT_TRUE(
+      told.contains("pods of pod set main can't be given nodes, and quota is given with "
+                    R"(nodes only: persistentvolumeclaim \"data\" not found)"))
+      << told;
+  SeeClaim(Bound(6, "v"));
+  EXPECT_EQ(Used(), 0);
+  rig_.Event("persistentvolumes", "ADDED", VolumeJson("v", kZoneB));
+  EXPECT_EQ(Used(), 3000);
+  EXPECT_TRUE(rig_.Get("/debug/why?workload=ns/a").contains(R"("places":[{"node":"n2","kept":3}])"))
+      << rig_.Get("/debug/why?workload=ns/a");
+}
+
+TEST_F(QueuedVolumesTest, AVolumeThatComesWithTheFirstPodNeedsNoPlace) {
+  rig_.Event("storageclasses", "ADDED", ClassJson("late", "berth.dev/simulated"));
+  SeeClaim(ClaimJson(5, "", R"("storageClassName":"late")"));
+  SeeWorkload();
+  EXPECT_EQ(Used(), 3000);
+  EXPECT_TRUE(Taken("a").contains("berth.dev/placement"));
+}
+
+TEST_F(QueuedVolumesTest, WhereEphemeralVolumesWillBeIsNotKnown) {
+  SeeWorkload(R"("ephemeral":{"volumeClaimTemplate":{"spec":{}}})");
+  EXPECT_TRUE(Taken("a/status").contains("where the volumes of its ephemeral claims will be"));
+  EXPECT_EQ(Used(), 0);
 }
 
 }  // namespace

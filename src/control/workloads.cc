@@ -17,6 +17,8 @@ namespace {
 
 // Of a status that was refused or is of unknown fate.
 constexpr Duration kAgain = Duration::Seconds(10);
+// Of the condition QuotaReserved.
+constexpr std::string_view kAdmissionRefused = "AdmissionRefused";
 
 model::WorkloadStage StageOf(const api::Workload& workload) {
   return StageOf(translate::WorkloadStatusOf(workload));
@@ -102,6 +104,7 @@ Workloads::News Workloads::Observe(api::Workload workload, bool lacks_places) {
   if (changed) note.writes_failed = 0;
   if (changed && IsDecided(note))
     news = DiffersByPlacement(note, workload) ? News::kPlaced : News::kWithdraws;
+  if (!fresh && StageOf(note.workload) != StageOf(workload)) note.refused.reset();
   note.workload = std::move(workload);
   if (news != News::kPlaced) note.lacks_places = lacks_places;
   if (news == News::kWithdraws) {
@@ -134,6 +137,7 @@ void Workloads::Forget(std::string_view uid) {
 QueuesOf Workloads::QueuesOfNote(const Note& note) const {
   const api::Workload& workload = note.workload;
   QueuesOf queues{.lacks_places = note.lacks_places, .held_up = note.held_up};
+  if (options_.pods_ready) queues.pods_ready = &*options_.pods_ready;
   const auto local = local_queues_.find(workload.meta.namespace_name + '/' + workload.queue);
   std::string_view name;
   if (local != local_queues_.end()) {
@@ -262,6 +266,11 @@ std::string_view Workloads::WhyHeldUp(std::string_view uid) const {
   return it == notes_.end() ? std::string_view() : it->second.held_up;
 }
 
+const Workloads::Refusal* Workloads::WhyRefused(std::string_view uid) const {
+  const auto it = notes_.find(uid);
+  return it == notes_.end() || !it->second.refused ? nullptr : &*it->second.refused;
+}
+
 const api::Workload* Workloads::Find(std::string_view uid) const {
   const auto it = notes_.find(uid);
   return it == notes_.end() ? nullptr : &it->second.workload;
@@ -282,6 +291,7 @@ void Workloads::Want(std::string_view uid, translate::WaitText waiting) {
   if (it == notes_.end() || it->second.waiting == waiting || !MayBeTold(it->second.workload))
     return;
   it->second.waiting = std::move(waiting);
+  it->second.refused.reset();
   Reconsider(it->first, it->second);
 }
 
@@ -306,9 +316,8 @@ Instant Workloads::DueOf(const Note& note) const {
   if (note.unresolved) return note.read_not_before;
   if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
   const Instant soon = DueBeforeItsEnd(note);
-  const std::optional<Instant> end = ExpiresAt(note.workload);
-  const Instant due = end ? std::min(soon, std::max(*end, note.upkeep_not_before)) : soon;
-  return std::max(due, note.write_not_before);
+  const Instant end = TimeLimitOf(note.workload, QueuesOfNote(note)).at;
+  return std::max(std::min(soon, std::max(end, note.upkeep_not_before)), note.write_not_before);
 }
 
 Instant Workloads::DueBeforeItsEnd(const Note& note) const {
@@ -428,8 +437,8 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
   } else {
     const QueuesOf queues = QueuesOfNote(note);
     Upkeep upkeep = UpkeepOfNote(note);
-    const std::optional<Instant> end = ExpiresAt(w);
-    if (upkeep.due == Due::kNothing && end && *end <= now) upkeep.due = Due::kExpire;
+    const Upkeep end = TimeLimitOf(w, queues);
+    if (upkeep.due == Due::kNothing && end.at <= now) upkeep.due = end.due;
     const bool of_status = IsDecided(note) && !GoesBefore(upkeep, note)
                                ? !IsToBePlaced(note)
                                : upkeep.due != Due::kDeactivate;
@@ -528,6 +537,30 @@ void Workloads::NoteFailures(Instant now, Note& note, client::Outcome outcome) {
       note.writes_failed <= 1 ? Instant{} : now + model::Backoff(note.writes_failed - 1);
 }
 
+// Of one that waits for quota and can't be given it, that is why it waits: nothing else tells.
+void Workloads::OnRefused(Instant now, Note& note, Call kind, const env::HttpResponse& response) {
+  const client::ApiStatus status = client::StatusOf(response);
+  const bool decided = kind == Call::kPlace || kind == Call::kReserve || kind == Call::kPass;
+  const bool waits = decided && MayBeTold(note.workload);
+  const std::string_view what = waits                  ? "its admission"
+                                : decided              ? "the change of its places"
+                                : kind == Call::kEvict ? "its eviction"
+                                : kind == Call::kWait  ? "the condition that says why it waits"
+                                                       : "a change of its status";
+  // Of who waits for that the other says more.
+  if (kind != Call::kWait || !note.refused) {
+    note.refused = {.what = what,
+                    .code = status.code,
+                    .message = status.message,
+                    .again = decided ? Instant::Never() : now + kAgain};
+  }
+  if (!waits) return;
+  note.waiting = {
+      .reason = std::string(kAdmissionRefused),
+      .message = fmt::format("its admission was refused by the API server ({}): {}", status.code,
+                             status.message.empty() ? "without a message" : status.message)};
+}
+
 std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client::CallDone& done) {
   const auto call = calls_.find(done.call.value);
   if (call == calls_.end()) return std::nullopt;
@@ -540,6 +573,12 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
   note.call = 0;
   const Call kind = std::exchange(note.kind, Call::kNone);
   if (kind != Call::kRead) NoteFailures(now, note, done.outcome);
+  if (kind != Call::kRead && done.outcome == client::Outcome::kRefused)
+    OnRefused(now, note, kind, done.response);
+  if (done.outcome == client::Outcome::kDone && kind != Call::kPlace && kind != Call::kRead &&
+      kind != Call::kWait) {
+    note.refused.reset();
+  }
   switch (kind) {
     case Call::kPlace:
       OnPlaced(note, done.outcome, result);
@@ -595,6 +634,11 @@ void Workloads::AddTo(Hasher& hasher) const {
     hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind).Add(note.held_up);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);
+    hasher.Add(note.refused.has_value());
+    if (note.refused) {
+      hasher.Add(note.refused->what).Add(note.refused->code).Add(note.refused->message);
+      hasher.Add(note.refused->again.ns);
+    }
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
     hasher.Add(note.unresolved).Add(note.reads_failed).Add(note.read_not_before.ns);
     hasher.Add(note.writes_failed).Add(note.write_not_before.ns);

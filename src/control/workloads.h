@@ -31,8 +31,9 @@ namespace berth::control {
 // once; when it is in conflict or of unknown fate the object is read, which says what became of it
 // (https://github.com/kubernetes-sigs/kueue/issues/5561 is what comes of writing what was decided
 // on an older version). Why one waits is written at once the first time, then not more often than
-// `interval`, and again a while later when it was refused. An eviction is written on the version
-// that is known when it is sent, if it is wanted still.
+// `interval`, and again a while later when it was refused. Who can't be given its quota, since that
+// was refused, waits for that, until something else is told. An eviction is written on the
+// version that is known when it is sent, if it is wanted still.
 //
 // What was decided of one that has quota (cycle/second_pass.h) is written as a reservation is, on
 // the version that it was decided on, all of it in one patch.
@@ -42,7 +43,8 @@ class Workloads {
  public:
   struct Options {
     Duration interval = Duration::Seconds(10);
-    size_t calls_max = 64;        // On their way at once.
+    size_t calls_max = 64;                          // On their way at once.
+    std::optional<PodsReadyRules> pods_ready = {};  // Nothing: as of QueuesOf.
     bool asks_everybody = false;  // For tests: news of a queue are told all workloads.
   };
   // What is written of a workload that has quota: the places that its pods get, or why it gives up
@@ -53,6 +55,14 @@ class Workloads {
     std::vector<std::string> failed = {};  // kReplace: nodes that need nothing done any more.
     std::string why = {};                  // Not empty: it is evicted, for that;
     std::string reason = {};               // in one word.
+  };
+  // A write that the server refused: "its admission", what it said, and from when on it may be
+  // tried again; Never(): that is decided anew.
+  struct Refusal {
+    std::string_view what;
+    int64_t code = 0;
+    std::string message;
+    Instant again = Instant::Never();
   };
   // Of a workload by uid: whether it is to be evicted still. Asked before each sending.
   using IsEvicted = std::function<bool(std::string_view uid)>;
@@ -111,6 +121,9 @@ class Workloads {
   void HoldUp(std::string_view uid, std::string why);
   // What HoldUp said, while that is so; empty: nothing.
   [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const;
+  // The last write of it that was refused, if none was done since and it waits for nothing else;
+  // else null.
+  [[nodiscard]] const Refusal* WhyRefused(std::string_view uid) const;
   // As it was observed last; null for none.
   [[nodiscard]] const api::Workload* Find(std::string_view uid) const;
   // Each, as it was observed last, in the order of uids.
@@ -128,6 +141,11 @@ class Workloads {
   void Reread(std::string_view uid);
 
   void Pump(Instant now, const IsEvicted& is_evicted, client::Client& client, env::Outbox& out);
+  // When all of its pods are to be ready, as of ReadyBefore.
+  [[nodiscard]] std::optional<Instant> PodsReadyBefore(const api::Workload& workload) const {
+    if (!options_.pods_ready) return std::nullopt;
+    return ReadyBefore(workload, *options_.pods_ready);
+  }
   // Nothing: the call was none of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
   [[nodiscard]] Instant wake_at() const;
@@ -154,6 +172,7 @@ class Workloads {
     translate::WaitText waiting;                // As wanted.
     std::string held_up;                        // As of QueuesOf.
     std::optional<EvictionText> eviction;       // To be written.
+    std::optional<Refusal> refused;             // As of WhyRefused.
     Call kind = Call::kNone;                    // Of the call under way.
     uint64_t call = 0;                          // 0: none.
     bool unresolved = false;                    // What became of the last write is to be read.
@@ -195,6 +214,7 @@ class Workloads {
   void Reconsider(const std::string& uid, Note& note);
   void Send(Instant now, const std::string& uid, Note& note, client::Client& client,
             env::Outbox& out);
+  static void OnRefused(Instant now, Note& note, Call kind, const env::HttpResponse& response);
   void OnPlaced(Note& note, client::Outcome outcome, Result& result);
   void OnDecided(Note& note, client::Outcome outcome, Result& result);
   void OnRead(Instant now, Note& note, client::Outcome outcome, Result& result);

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/patch.h"
+#include "codec/json.h"
 #include "control/debug.h"
 #include "control/quota.h"
 #include "control/test_rig.h"
@@ -63,6 +65,44 @@ TEST_F(JointWorkloadsTest, PlacesAreWrittenBeforeTheQuota) {
   ExpectNothing("a");
   EXPECT_EQ(Used(), 3000);
   EXPECT_EQ(FreeSlots(), 3u);
+}
+
+// Goal: who can't be given its quota, since a webhook refuses that, is told so wherever one looks.
+TEST_F(JointWorkloadsTest, ARefusedAdmissionIsTold) {
+  constexpr std::string_view kNo =
+      R"({"kind":"Status","code":403,"reason":"Forbidden","message":"webhook \"w\" says no"})";
+  constexpr std::string_view kSaid =
+      R"(its admission was refused by the API server (403): webhook \"w\" says no)";
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  rig_.Answer(rig_.TakeOf("/workloads/a"), 403, std::string(kNo));
+  rig_.Settle();
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_TRUE(BodyOf(told).contains(fmt::format(
+      R"({{"type":"QuotaReserved","status":"False","reason":"AdmissionRefused","message":"{}")",
+      kSaid)))
+      << BodyOf(told);
+  rig_.Answer(told, 200, WorkloadJson("a", 111, MembersOf(told)));
+  rig_.Settle();
+  ExpectNothing("a");
+  const std::string why = rig_.Get("/debug/why?workload=ns/a");
+  EXPECT_TRUE(why.contains(R"("refused":{"what":"its admission","code":403,"message":"webhook )"))
+      << why;
+  EXPECT_TRUE(why.contains(R"("again":"2027-01-15T08:00:01Z")")) << why;
+  EXPECT_FALSE(why.contains("notBefore")) << why;
+  const std::string queues = rig_.Get("/debug/queues");
+  EXPECT_TRUE(queues.contains(R"("waitingCount":1)")) << queues;
+  EXPECT_TRUE(queues.contains(kSaid)) << queues;
+  // Tried again, it is told anew only where that is news; and no more once it is given.
+  rig_.Pass(Duration::Seconds(2));
+  rig_.Answer(rig_.TakeOf("/workloads/a"), 403, std::string(kNo));
+  rig_.Pass(Duration::Seconds(4));
+  const env::SendRequest places = rig_.TakeOf("/workloads/a");
+  EXPECT_FALSE(places.request.target.contains("/status"));
+  rig_.Answer(places, 200, Annotated(WorkloadJson("a", 112, MembersOf(told))));
+  rig_.Settle();
+  rig_.Answer(TakeStatus("a"), 200, Annotated(WorkloadJson("a", 113, ReservedStatus())));
+  rig_.Settle();
+  EXPECT_FALSE(rig_.Get("/debug/why?workload=ns/a").contains("refused"));
 }
 
 // What was decided on is another: it is decided anew, on the version that says so.
@@ -215,9 +255,14 @@ TEST_F(WorkloadsTest, ARefusedReservationIsTriedAgainLater) {
   rig_.Answer(TakeStatus("a"), 403, "{}");
   rig_.Settle();
   EXPECT_EQ(Used(), 0);
+  // Meanwhile it is told.
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_TRUE(BodyOf(told).contains("AdmissionRefused"));
+  rig_.Answer(told, 200, WorkloadJson("a", 111, MembersOf(told)));
+  rig_.Settle();
   ExpectNothing("a");
   rig_.Pass(Duration::Seconds(1));
-  EXPECT_NE(TakeStatus("a").call.value, 0u);
+  EXPECT_TRUE(BodyOf(TakeStatus("a")).contains(R"("admission")"));
   EXPECT_EQ(Used(), 3000);
 }
 
@@ -338,6 +383,60 @@ TEST_F(WorkloadsTest, CountsOfALocalQueueOutliveItsClusterQueue) {
   EXPECT_EQ(counts().reserving, 1) << "its pods run on";
   rig_.Event("workloads", "DELETED", WorkloadJson("a", 112, ReservedStatus()));
   EXPECT_EQ(counts().reserving, 0);
+}
+
+// K061, too: a status tells how much of each flavor's resource is in use, as Kueue does; once a
+// second at most, and nothing while nothing changes.
+TEST_F(WorkloadsTest, AStatusTellsTheQuotaInUse) {
+  const auto usage = [](std::string_view cpu, std::string_view memory, std::string_view borrowed) {
+    const auto one = [&](std::string_view name, std::string_view total, std::string_view more) {
+      return fmt::format(R"({{"name":"{}","total":"{}"{}}})", name, total,
+                         borrowed.empty() ? "" : fmt::format(R"(,"borrowed":"{}")", more));
+    };
+    return fmt::format(R"([{{"name":"spot","resources":[{},{}]}}])", one("cpu", cpu, borrowed),
+                       one("memory", memory, "0"));
+  };
+  std::string of_queue = "{}";  // As written, and merged.
+  std::string of_local = "{}";
+  const auto answer = [&](const std::string& kind, std::string json, std::string& status) {
+    const env::SendRequest write = rig_.TakeOf(kind == "localqueues" ? "/lq/status" : "/cq/status");
+    if (write.call.value == 0) return false;
+    const auto patch = codec::ParseJson("{" + MembersOf(write) + "}").value();
+    status = codec::PrintJson(api::ApplyMergePatch(codec::ParseJson(status).value(), patch));
+    json.pop_back();
+    json += R"(,"status":)" + status + "}";
+    rig_.Answer(write, 200, json);
+    rig_.Event(kind, "MODIFIED", json);
+    return true;
+  };
+  const auto pass = [&](const std::string& queue, int version) {
+    int writes = 0;
+    for (int i = 0; i < 2; ++i) {
+      while (answer("clusterqueues", QueueJson(version + writes, queue), of_queue) ||
+             answer("localqueues", LocalQueueJson(version + writes), of_local)) {
+        ++writes;
+      }
+      rig_.Pass(Duration::Seconds(1));
+    }
+    return writes;
+  };
+  EXPECT_EQ(pass("", 110), 4) << "each its condition, then the rest";
+  EXPECT_TRUE(of_queue.contains(R"("flavorsReservation":)" + usage("0", "0", "0"))) << of_queue;
+  std::string status = ReservedStatus();
+  status.replace(status.find(R"("Admitted","status":"True")"), 26,
+                 R"("Admitted","status":"False")");
+  const std::string queue = R"(,"cohortName":"all")";
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 120, status));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 121, ReservedStatus(8), 8));
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(122, queue));
+  pass(queue, 130);
+  EXPECT_TRUE(of_queue.contains(R"("flavorsReservation":)" + usage("11", "2200Mi", "2")))
+      << of_queue;
+  EXPECT_TRUE(of_queue.contains(R"("flavorsUsage":)" + usage("8", "1600Mi", "0"))) << of_queue;
+  EXPECT_TRUE(of_local.contains(R"("flavorsReservation":)" + usage("11", "2200Mi", "")))
+      << of_local;
+  EXPECT_TRUE(of_local.contains(R"("flavorsUsage":)" + usage("8", "1600Mi", ""))) << of_local;
+  EXPECT_EQ(pass(queue, 140), 0);
 }
 
 // A LocalQueue that is not read yet is not one that goes on after it was stopped.

@@ -54,6 +54,13 @@ bool IsDeleting(std::string_view cluster_queue, const model::State& state) {
 std::string UnsupportedText(const model::Workload& row, const model::State& state) {
   for (const model::WorkloadSlots& slots : row.slots) {
     if (!slots.unsupported.valid()) continue;
+    // A field; else what keeps its pods from having nodes, in words.
+    if (!state.NameOf(slots.unsupported).starts_with("spec.")) {
+      return fmt::format(
+          "pods of pod set {} can't be given nodes, and quota is given with nodes "
+          "only: {}",
+          state.NameOf(slots.name), state.NameOf(slots.unsupported));
+    }
     return fmt::format(
         "{} of pod set {} can't be honoured by this scheduler yet, and quota is given "
         "with nodes only: leave it out of the template, or name in "
@@ -508,7 +515,11 @@ std::string TopologyAdvice(const model::TopologyRefusal& refusal,
     case Kind::kSliceAbove:
       return "ask for slices of the level of the pods, or of a narrower one";
     case Kind::kNoDomains:
-      return fmt::format("label nodes of the flavor with {}, or ask for another level", level);
+      return fmt::format(
+          "give nodes the nodeLabels of the flavor and labels of all levels of its Topology down "
+          "to "
+          "{}, or ask for another level",
+          level);
     case Kind::kStale:
       return fmt::format(
           "bring back a node of {}, or have all pods placed anew: set spec.active of the workload "

@@ -30,7 +30,8 @@ struct WaitText {
                                            const model::State& state);
 
 // What its user, or who runs the queue, can change to have it admitted, where Kueue's words don't
-// say; empty where it only has to wait. "label nodes with rack, or ask for another level"
+// say; empty where it only has to wait. "set spec.topologyName of the
+// ResourceFlavor"
 [[nodiscard]] std::string AdviceText(const model::WorkloadRefusal& refusal,
                                      const model::Vocabulary& vocabulary);
 // As its condition tells it: why it waits, and what to change.

@@ -164,7 +164,8 @@ TEST(QuotaTextTest, WhatToChangeIsSaid) {
   EXPECT_EQ(of_topology(Kind::kSliceAbove),
             "ask for slices of the level of the pods, or of a narrower one");
   EXPECT_EQ(of_topology(Kind::kNoDomains),
-            "label nodes of the flavor with rack, or ask for another level");
+            "give nodes the nodeLabels of the flavor and labels of all levels of its Topology "
+            "down to rack, or ask for another level");
   EXPECT_EQ(of_topology(Kind::kStale),
             "bring back a node of rack, or have all pods placed anew: set spec.active of the "
             "workload to false and to true again");

@@ -74,9 +74,17 @@ def jobs_wait(test):
     test.wait("it waits", lambda: says(test, "second", "QuotaReserved") == ("False", "WaitingForQuota", why))
     test.stays("it has no pods", lambda: not test.pods("job-name=second"))
     counts = lambda: {k: v for k, v in test.get(f"/apis/{KUEUE}/clusterqueues/{name}")["status"].items() if k != "conditions"}
+    used = [{"name": name, "resources": [{"name": "cpu", "total": "200m", "borrowed": "0"}]}]
     test.wait(
-        "the queue counts them",
-        lambda: counts() == {"pendingWorkloads": 1, "reservingWorkloads": 1, "admittedWorkloads": 1},
+        "the queue counts them, and what they hold",
+        lambda: counts()
+        == {
+            "pendingWorkloads": 1,
+            "reservingWorkloads": 1,
+            "admittedWorkloads": 1,
+            "flavorsReservation": used,
+            "flavorsUsage": used,
+        },
     )
     # It may be made in the same second as the one before: either is then first.
     large = queued(objects.job("large"))

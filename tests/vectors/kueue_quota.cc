@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "control/queues.h"
+#include "control/quota.h"
 #include "reading.h"
 #include "translate/workload_facts.h"
 
@@ -56,6 +57,8 @@ Amounts TotalsIn(const JsonArray& flavors, std::string_view key) {
   for (const Json& json : flavors) {
     const JsonObject& flavor = json.as_object();
     for (const Json& resource : ArrayAt(flavor, "resources")) {
+      // A LocalQueue does not tell what is borrowed.
+      if (!resource.as_object().contains(key)) continue;
       const std::string of = StringAt(resource.as_object(), "name");
       const int64_t amount = AmountOf(of, resource.as_object().at(key));
       if (amount != 0) out[StringAt(flavor, "name")][of] = amount;
@@ -64,16 +67,26 @@ Amounts TotalsIn(const JsonArray& flavors, std::string_view key) {
   return out;
 }
 
-void CheckUsage(const Cluster& c, const std::string& name, const JsonArray& want) {
-  const Amounts totals = TotalsIn(want, "total");
-  const Amounts borrowed = TotalsIn(want, "borrowed");
-  Expect("total", c.Of(QueueKind::kClusterQueue, name, true, Used), totals);
-  const auto ask = [](const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
-    // Without a cohort there is nobody to borrow from.
-    return tree.parent(row) == model::QuotaTree::kNoRow ? 0
-                                                        : tree.borrowed(QuotaView::kNow, r, row);
-  };
-  Expect("borrowed", c.Of(QueueKind::kClusterQueue, name, true, ask), borrowed);
+void CheckUsages(const api::FlavorUsages& got, const JsonArray& want) {
+  Amounts totals;
+  Amounts borrowed;
+  for (const api::FlavorUsage& usage : got) {
+    for (const api::ResourceUsage& of : usage.resources) {
+      if (of.total != 0) totals[usage.flavor][of.resource] = of.total;
+      if (of.borrowed != 0) borrowed[usage.flavor][of.resource] = of.borrowed;
+    }
+  }
+  Expect("total", totals, TotalsIn(want, "total"));
+  Expect("borrowed", borrowed, TotalsIn(want, "borrowed"));
+}
+
+// The facts of a workload, applied.
+model::WorkloadUpsert Take(Cluster& c, const JsonObject& workload) {
+  auto facts =
+      translate::WorkloadFacts(ViewOf(&codec::Decoder::Workload, workload), c.state().vocabulary());
+  if (!facts) throw Mismatch(facts.error().message);
+  c.state().Apply(*facts);
+  return *std::move(facts);
 }
 
 }  // namespace
@@ -189,56 +202,46 @@ void Script(const Case& test) {
 }
 
 void ClusterQueueUsage(const Case& test) {
-  const JsonObject& queue = ObjectAt(test.input, "clusterQueue");
-  const std::string name = StringAt(queue.at("metadata").as_object(), "name");
-  Cluster reserved;
-  Cluster admitted;
-  int64_t reserving_count = 0;
-  int64_t admitted_count = 0;
-  for (Cluster* c : {&reserved, &admitted}) c->Put(QueueKind::kClusterQueue, queue);
-  for (const Json& json : ArrayAt(test.input, "workloads")) {
-    const JsonObject& workload = json.as_object();
-    reserving_count += HasCondition(workload, "QuotaReserved") ? 1 : 0;
-    ChargeWorkload(reserved, workload);
-    if (!HasCondition(workload, "Admitted")) continue;
-    ++admitted_count;
-    ChargeWorkload(admitted, workload);
-  }
-  CheckUsage(reserved, name, ArrayAt(test.want, "reservedResources"));
-  CheckUsage(admitted, name, ArrayAt(test.want, "usedResources"));
-  ExpectSame("reserving", reserving_count, test.want.at("reservingWorkloads").as_int64());
-  ExpectSame("admitted", admitted_count, test.want.at("admittedWorkloads").as_int64());
+  const JsonObject& object = ObjectAt(test.input, "clusterQueue");
+  Cluster c;
+  c.Put(QueueKind::kClusterQueue, object);
+  for (const Json& workload : ArrayAt(test.input, "workloads")) Take(c, workload.as_object());
+  c.CheckAudit();
+  control::CountsOfQueues counts = control::CountWorkloads(c.state());
+  const auto queue = ViewOf(&codec::Decoder::ClusterQueue, object);
+  const model::NameId name = c.Name(queue.meta.name);
+  const control::QueueUsage usage =
+      control::UsageOf(queue, counts.held_of_queue[name], c.state().vocabulary());
+  CheckUsages(usage.reserving, ArrayAt(test.want, "reservedResources"));
+  CheckUsages(usage.admitted, ArrayAt(test.want, "usedResources"));
+  ExpectSame("reserving", counts.of_queue[name].reserving,
+             test.want.at("reservingWorkloads").as_int64());
+  ExpectSame("admitted", counts.of_queue[name].admitted,
+             test.want.at("admittedWorkloads").as_int64());
 }
 
 // What those hold that came through the LocalQueue.
 void LocalQueueUsage(const Case& test) {
   Cluster c;
-  const JsonObject& queue = ObjectAt(test.input, "clusterQueue");
-  if (!queue.empty()) c.Put(QueueKind::kClusterQueue, queue);
-  model::Vocabulary& vocabulary = c.state().vocabulary();
-  Amounts got;
+  const JsonObject& object = ObjectAt(test.input, "clusterQueue");
+  if (!object.empty()) c.Put(QueueKind::kClusterQueue, object);
   std::set<std::string> refused;
   for (const Json& json : ArrayAt(test.input, "workloads")) {
-    const auto facts =
-        translate::WorkloadFacts(ViewOf(&codec::Decoder::Workload, json.as_object()), vocabulary);
-    if (!facts) throw Mismatch(facts.error().message);
-    c.state().Apply(*facts);
-    const model::Workload& row = c.state().workloads().at(c.state().FindWorkload(facts->uid));
+    const model::WorkloadUpsert facts = Take(c, json.as_object());
+    const model::Workload& row = c.state().workloads().at(c.state().FindWorkload(facts.uid));
     // Quota of a queue that is not there is charged, and told of no LocalQueue.
-    if (queue.empty() || ChargedTo(row).charges.empty()) {
+    if (object.empty() || ChargedTo(row).charges.empty())
       refused.insert(StringAt(ObjectAt(json.as_object(), "metadata"), "name"));
-      continue;
-    }
-    if (facts->local_queue != KeyOf(ObjectAt(test.fixtures, "localQueue"))) continue;
-    for (const model::QuotaCharge& charge : ChargedTo(row).charges) {
-      for (const model::ResourceAmount& a : vocabulary.bundles.View(charge.amounts)) {
-        got[std::string(vocabulary.names.View(charge.flavor))]
-           [std::string(vocabulary.resources.Name(a.resource))] += a.amount * charge.count;
-      }
-    }
   }
   c.CheckAudit();
-  Expect("reserved", got, TotalsIn(ArrayAt(test.want, "reservedResources"), "total"));
+  control::QueueUsage usage;
+  if (!object.empty()) {
+    control::CountsOfQueues counts = control::CountWorkloads(c.state());
+    const model::KeyId key = c.state().FindKey(KeyOf(ObjectAt(test.fixtures, "localQueue")));
+    usage = control::UsageOfLocal(ViewOf(&codec::Decoder::ClusterQueue, object),
+                                  counts.held_of_local[key], c.state().vocabulary());
+  }
+  CheckUsages(usage.reserving, ArrayAt(test.want, "reservedResources"));
   std::set<std::string> wanted;
   for (const Json& name : ArrayAt(test.want, "notAddedWorkloads")) wanted.emplace(name.as_string());
   ExpectSame("without quota", refused == wanted, true);
