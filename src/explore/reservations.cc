@@ -44,13 +44,14 @@ std::vector<AskedSet> SetsOf(const api::Workload& workload) {
   for (const api::WorkloadPodSet& pods : workload.pod_sets) {
     api::Pod pod;
     pod.spec = pods.spec;
-    AskedSet& set = sets.emplace_back(AskedSet{.name = pods.name,
-                                               .count = pods.count,
-                                               .least = 0,
-                                               .requests = {},
-                                               .selector = pods.spec->node_selector,
-                                               .topology = pods.topology,
-                                               .group = std::string(api::NamedGroup(pods.annotations))});
+    AskedSet& set =
+        sets.emplace_back(AskedSet{.name = pods.name,
+                                   .count = pods.count,
+                                   .least = 0,
+                                   .requests = {},
+                                   .selector = pods.spec->node_selector,
+                                   .topology = pods.topology,
+                                   .group = std::string(api::NamedGroup(pods.annotations))});
     for (const api::ResourceAmount& a : api::PendingRequests(pod)) {
       if (a.amount > 0) set.requests.push_back(a);
     }

@@ -28,8 +28,8 @@ constexpr auto kPodSetKeys = std::to_array<std::string_view>(
     {"cpu", "memory", "count", "min", "required", "preferred", "slice", "group"});
 // What can't be the key of a flavor's label, beside levels.
 constexpr auto kTakenKeys = std::to_array<std::string_view>(
-    {"cpu", "memory", "pods", "count", "min", "required", "preferred", "slice", "group", "queue", "priority",
-     "finalizer", "topology", "host", "flavor"});
+    {"cpu", "memory", "pods", "count", "min", "required", "preferred", "slice", "group", "queue",
+     "priority", "finalizer", "topology", "host", "flavor"});
 constexpr auto kCheckStates = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"pending", "Pending"}, {"ready", "Ready"}, {"retry", "Retry"}, {"rejected", "Rejected"}});
 
