@@ -338,7 +338,7 @@ std::optional<Unready> WhyUnready(const State& state, const model::Workload& wor
               .group = group.key, .needed = lacks->needed, .found = lacks->waiting}}};
     }
     if (!IsLetIn(state, g)) {
-      if (auto barred = RefusalOfBarred(state, g)) return Unready{*std::move(barred)};
+      if (auto barred = RefusalOfBarred(state, g)) return Unready{std::move(barred)};
     }
     const uint32_t needed = NeededOf(state, workload, g);
     if (const auto never = state.NeverFor(g, LeastToCome(state, workload, set.gang, needed)))
