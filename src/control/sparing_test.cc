@@ -40,6 +40,11 @@ class SparingTest : public WorkloadsTest {
     rig_.Answer(request, status, body);
     rig_.Settle();
   }
+  // Its eviction is accepted, and seen.
+  void Goes(const env::SendRequest& write, const std::string& evicted) {
+    Answer(write, 200, evicted);
+    rig_.Event("workloads", "MODIFIED", evicted);
+  }
   [[nodiscard]] std::string Why(const std::string& name) {
     return std::string(
         AnswerDebug(rig_.scheduler, {.target = "/debug/why?workload=ns/" + name}).body.view());
@@ -87,9 +92,7 @@ TEST_F(SparingTest, NobodyElseGoesBeforeWhoRefusedItOnce) {
   rig_.Pass(Duration::Seconds(20));
   const env::SendRequest again = TakeStatus("low");
   ExpectNothing("mid");
-  const std::string evicted = Of("low", 0, Evicted(4), 4);
-  Answer(again, 200, evicted);
-  rig_.Event("workloads", "MODIFIED", evicted);
+  Goes(again, Of("low", 0, Evicted(4), 4));
   EXPECT_NE(BodyOf(TakeStatus("mid")).find(R"("reason":"Preempted")"), std::string_view::npos);
 }
 
@@ -203,9 +206,7 @@ TEST_F(SparingOfBothTest, NoPodGoesBeforeAWorkloadThatRefusedItOnce) {
   rig_.Pass(Duration::Seconds(20));
   const env::SendRequest again = TakeStatus("low");
   ExpectNoPod();
-  const std::string evicted = Placed(Of("low", 7, Evicted(4), 4));
-  Answer(again, 200, evicted);
-  rig_.Event("workloads", "MODIFIED", evicted);
+  Goes(again, Placed(Of("low", 7, Evicted(4), 4)));
   EXPECT_TRUE(BodyOf(TakePod()).contains("DisruptionTarget"));
 }
 
@@ -224,9 +225,7 @@ TEST_F(SparingTest, WhoWasToldInVainWaitsForItsTurn) {
   rig_.Pass(Duration::Seconds(20));
   const env::SendRequest again = TakeStatus("low");
   ExpectNothing("mid");
-  const std::string evicted = Of("low", 0, Evicted(4), 4);
-  Answer(again, 200, evicted);
-  rig_.Event("workloads", "MODIFIED", evicted);
+  Goes(again, Of("low", 0, Evicted(4), 4));
   EXPECT_NE(TakeStatus("mid").call.value, 0u);
 }
 
