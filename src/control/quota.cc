@@ -298,13 +298,21 @@ void Quota::OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Out
   }
 }
 
+namespace {
+
+bool HasClaims(const api::WorkloadPodSet& pods) {
+  return !pods.spec->claims.empty() || !pods.spec->ephemeral_volumes.empty();
+}
+
+}  // namespace
+
 Quota::Resolved Quota::ResolveClaims(const api::Workload& workload, const Volumes& volumes) {
   const bool placed = translate::WorkloadStatusOf(workload).reserved;
   Resolved resolved{.pod_sets = workload.pod_sets, .waits = {}};
   for (api::WorkloadPodSet& pods : resolved.pod_sets) {
-    const bool claims = !pods.spec->claims.empty() || !pods.spec->ephemeral_volumes.empty();
     resolved.waits.push_back(
-        claims ? volumes.Resolve(workload.meta.namespace_name, placed, pods.spec.Edit()) : "");
+        HasClaims(pods) ? volumes.Resolve(workload.meta.namespace_name, placed, pods.spec.Edit())
+                        : "");
   }
   return resolved;
 }
@@ -316,11 +324,7 @@ Result<model::WorkloadUpsert> Quota::Read(const api::Workload& workload, const R
     return control::FactsOf(as, taking_, placement ? &*placement : nullptr, reading.vocabulary,
                             &classes_);
   };
-  const bool claims = reading.volumes != nullptr &&
-                      std::ranges::any_of(workload.pod_sets, [](const api::WorkloadPodSet& pods) {
-                        return !pods.spec->claims.empty() || !pods.spec->ephemeral_volumes.empty();
-                      });
-  if (!claims) {
+  if (reading.volumes == nullptr || !std::ranges::any_of(workload.pod_sets, HasClaims)) {
     resolved_.erase(workload.meta.uid);
     return facts_of(workload);
   }
@@ -338,15 +342,19 @@ Result<model::WorkloadUpsert> Quota::Read(const api::Workload& workload, const R
 
 std::vector<model::Delta> Quota::OnVolumes(const client::ObjectEvent& event,
                                            const Reading& reading) {
-  Facts facts;
-  for (const auto& [uid, before] : std::map(resolved_)) {
+  std::vector<const api::Workload*> changed;
+  for (const auto& [uid, before] : resolved_) {
     const api::Workload* workload = workloads_.Find(uid);
     if (workload == nullptr) continue;
     const bool concerns =
         std::ranges::any_of(workload->pod_sets, [&](const api::WorkloadPodSet& pods) {
           return reading.volumes->Concerns(event, workload->meta.namespace_name, pods.spec->claims);
         });
-    if (!concerns || ResolveClaims(*workload, *reading.volumes) == before) continue;
+    if (concerns && ResolveClaims(*workload, *reading.volumes) != before)
+      changed.push_back(workload);
+  }
+  Facts facts;
+  for (const api::Workload* workload : changed) {
     auto read = Read(*workload, reading);
     if (read) facts.emplace_back(*std::move(read));
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "client/request.h"
 #include "client/workload_status.h"
@@ -285,9 +286,9 @@ Upkeep TimeLimitOf(const api::Workload& workload, const QueuesOf& queues) {
 
 Duration BackoffOf(const PodsReadyRules& rules, int64_t evictions) {
   CHECK_GT(evictions, 0);
-  Duration wait = rules.backoff_base;
-  for (int64_t i = 1; i < evictions && wait < rules.backoff_most; ++i) wait = wait * 2;
-  return std::min(wait, rules.backoff_most);
+  constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
+  return Doubled(rules.backoff_base, static_cast<uint32_t>(std::min(evictions, kMost)),
+                 rules.backoff_most);
 }
 
 namespace {

@@ -82,10 +82,10 @@ model::WriteOutcome OutcomeOf(client::Outcome outcome) {
 
 // As upstream's of pods that were not ready in time: a minute, doubled each time, an hour at most.
 std::string BackoffText(const api::Workload& workload, Instant now) {
-  const int64_t before = std::clamp<int64_t>(workload.requeue_count, 0, 6);
-  const Duration wait = std::min(Duration::Seconds(int64_t{60} << before), Duration::Seconds(3600));
-  return fmt::format(R"(,"requeueState":{{"count":{},"requeueAt":"{}"}})",
-                     client::OneMore(workload.requeue_count), client::SecondsTime(now + wait));
+  const int64_t count = client::OneMore(workload.requeue_count);
+  const Duration wait = BackoffOf(PodsReadyRules{}, std::max<int64_t>(count, 1));
+  return fmt::format(R"(,"requeueState":{{"count":{},"requeueAt":"{}"}})", count,
+                     client::SecondsTime(now + wait));
 }
 
 }  // namespace
