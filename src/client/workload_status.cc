@@ -29,7 +29,7 @@ std::string CheckText(const api::CheckState& check) {
 }  // namespace
 
 int64_t OneMore(int64_t count) {
-  return std::min<int64_t>(count, std::numeric_limits<int32_t>::max() - 1) + 1;
+  return std::clamp<int64_t>(count, 0, std::numeric_limits<int32_t>::max() - 1) + 1;
 }
 
 std::string ChecksText(std::span<const api::CheckState> checks) {

@@ -12,7 +12,7 @@
 // functions; O(checks).
 namespace berth::client {
 
-// A counter of an object, which has 32 bits there: the last it can tell stays.
+// A counter of an object, which has 32 bits there: the last it can tell stays, and none is below 0.
 [[nodiscard]] int64_t OneMore(int64_t count);
 
 // `"admissionChecks":[...]`.

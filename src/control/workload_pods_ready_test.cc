@@ -110,6 +110,15 @@ TEST_F(PodsReadyTest, WhoseWereNotOftenEnoughIsDeactivated) {
   EXPECT_TRUE(BodyOf(rig_.TakeOf("/workloads/a")).contains(R"("spec":{"active":false})"));
 }
 
+// What nobody could have counted is no time.
+TEST_F(PodsReadyTest, ACountBelowZeroIsNone) {
+  rig_.Event("workloads", "ADDED",
+             WorkloadJson("a", 110, Status("", R"(,"requeueState":{"count":-7})")));
+  rig_.Pass(Duration::Seconds(10));
+  const env::SendRequest evicts = TakeStatus("a");
+  EXPECT_TRUE(BodyOf(evicts).contains(R"("requeueState":{"count":1,)")) << BodyOf(evicts);
+}
+
 // A workload that is evicted, deactivated, deleted or finished has no such limit: each is over
 // already.
 TEST(PodsReadyRulesTest, WhoseEndHasBegunIsLeftAlone) {

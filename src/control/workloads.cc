@@ -83,7 +83,7 @@ model::WriteOutcome OutcomeOf(client::Outcome outcome) {
 // As upstream's of pods that were not ready in time: a minute, doubled each time, an hour at most.
 std::string BackoffText(const api::Workload& workload, Instant now) {
   const int64_t count = client::OneMore(workload.requeue_count);
-  const Duration wait = BackoffOf(PodsReadyRules{}, std::max<int64_t>(count, 1));
+  const Duration wait = BackoffOf(PodsReadyRules{}, count);
   return fmt::format(R"(,"requeueState":{{"count":{},"requeueAt":"{}"}})", count,
                      client::SecondsTime(now + wait));
 }
