@@ -95,11 +95,7 @@ void CheckBindingParts(FieldErrors& errors, const Json* old, const Json& binding
   CheckEnum(errors, path.At("kind"), TextAt(reference, "kind"),
             std::span(kKinds).subspan(namespaced ? 0 : 1));
   const std::string_view name = TextAt(reference, "name");
-  if (name.empty()) {
-    AddRequired(errors, path.At("name"));
-  } else {
-    AddInvalid(errors, path.At("name"), name, CheckPathSegment(name));
-  }
+  CheckRequired(errors, path.At("name"), name, CheckPathSegment(name));
   const JsonArray& subjects = ArrayAt(binding, "subjects");
   const Path list("subjects");
   for (size_t i = 0; i < subjects.size(); ++i) {

@@ -131,6 +131,11 @@ void AddInvalid(FieldErrors& errors, const Path& path, std::string_view value,
     errors.push_back(InvalidField(path.text(), value, message));
   }
 }
+void CheckRequired(FieldErrors& errors, const Path& path, std::string_view value,
+                   const Messages& messages) {
+  if (value.empty()) return AddRequired(errors, path);
+  AddInvalid(errors, path, value, messages);
+}
 void AddInvalid(FieldErrors& errors, const Path& path, const Json& value, std::string detail) {
   errors.push_back(InvalidJsonField(path.text(), value, std::move(detail)));
 }

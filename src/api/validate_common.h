@@ -56,6 +56,9 @@ void AddInvalid(FieldErrors& errors, const Path& path, const Json& value, std::s
 void AddRequired(FieldErrors& errors, const Path& path, std::string detail = "");
 void AddForbidden(FieldErrors& errors, const Path& path, std::string detail);
 
+// What is empty is required; else `messages` say what is wrong with it.
+void CheckRequired(FieldErrors& errors, const Path& path, std::string_view value,
+                   const Messages& messages);
 // The member must be one of `supported`; missing counts as "".
 void CheckEnum(FieldErrors& errors, const Path& path, std::string_view value,
                std::span<const std::string_view> supported);

@@ -340,11 +340,7 @@ void CheckRestarts(FieldErrors& errors, const Path& path, const Json& body) {
 void CheckContainer(FieldErrors& errors, const Path& path, const Json& body, const PodParts& pod) {
   const std::string_view name = TextAt(body, "name");
   const std::string_view image = TextAt(body, "image");
-  if (name.empty()) {
-    AddRequired(errors, path.At("name"));
-  } else {
-    AddInvalid(errors, path.At("name"), name, CheckDns1123Label(name));
-  }
+  CheckRequired(errors, path.At("name"), name, CheckDns1123Label(name));
   if (image.empty()) AddRequired(errors, path.At("image"));
   CheckRequiredEnum(errors, path.At("terminationMessagePolicy"),
                     TextAt(body, "terminationMessagePolicy"), kMessagePolicies);

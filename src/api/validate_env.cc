@@ -139,27 +139,15 @@ void CheckKeyRef(FieldErrors& errors, const Path& path, const Json& target) {
   const std::string_view name = TextAt(target, "name");
   const std::string_view key = TextAt(target, "key");
   AddInvalid(errors, path.At("name"), name, CheckDns1123Subdomain(name));
-  if (key.empty()) {
-    AddRequired(errors, path.At("key"));
-  } else {
-    AddInvalid(errors, path.At("key"), key, CheckConfigMapKey(key));
-  }
+  CheckRequired(errors, path.At("key"), key, CheckConfigMapKey(key));
 }
 
 void CheckFileKeyRef(FieldErrors& errors, const Path& path, const Json& target) {
   const std::string_view key = TextAt(target, "key");
   const std::string_view volume = TextAt(target, "volumeName");
   const std::string_view file = TextAt(target, "path");
-  if (key.empty()) {
-    AddRequired(errors, path.At("key"));
-  } else {
-    AddInvalid(errors, path.At("key"), key, CheckEnvVarName(key));
-  }
-  if (volume.empty()) {
-    AddRequired(errors, path.At("volumeName"));
-  } else {
-    AddInvalid(errors, path.At("volumeName"), volume, CheckDns1123Label(volume));
-  }
+  CheckRequired(errors, path.At("key"), key, CheckEnvVarName(key));
+  CheckRequired(errors, path.At("volumeName"), volume, CheckDns1123Label(volume));
   if (file.empty()) {
     AddRequired(errors, path.At("path"));
   } else {
@@ -208,11 +196,7 @@ void CheckEnvFrom(FieldErrors& errors, const Path& container, const JsonArray& s
       ++count;
       const Path at = path.At(reference);
       const std::string_view name = TextAt(*target, "name");
-      if (name.empty()) {
-        AddRequired(errors, at.At("name"));
-      } else {
-        AddInvalid(errors, at.At("name"), name, CheckDns1123Subdomain(name));
-      }
+      CheckRequired(errors, at.At("name"), name, CheckDns1123Subdomain(name));
     }
     if (count == 0) Refuse(errors, list, "", "must specify one of: `configMapRef` or `secretRef`");
     if (count > 1) Refuse(errors, list, "", "may not have more than one field specified at a time");
@@ -226,11 +210,7 @@ void CheckVariables(FieldErrors& errors, const Path& container, const Json& body
   for (size_t i = 0; i < variables.size(); ++i) {
     const Path path = container.At("env", i);
     const std::string_view name = TextAt(variables[i], "name");
-    if (name.empty()) {
-      AddRequired(errors, path.At("name"));
-    } else {
-      AddInvalid(errors, path.At("name"), name, CheckEnvVarName(name));
-    }
+    CheckRequired(errors, path.At("name"), name, CheckEnvVarName(name));
     CheckEnvSource(errors, path.At("valueFrom"), variables[i]);
   }
   CheckEnvFrom(errors, container, ArrayAt(body, "envFrom"));

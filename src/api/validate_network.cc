@@ -297,11 +297,7 @@ void CheckPolicySpec(FieldErrors& errors, const Json& spec) {
 void CheckBackendService(FieldErrors& errors, const Path& path, const Json& service) {
   const Path at = path.At("service");
   const std::string_view name = TextAt(service, "name");
-  if (name.empty()) {
-    AddRequired(errors, at.At("name"));
-  } else {
-    AddInvalid(errors, at.At("name"), name, CheckDns1123Label(name));
-  }
+  CheckRequired(errors, at.At("name"), name, CheckDns1123Label(name));
   const Path port = at.At("port");
   const std::string_view port_name = TextAt(service, "port.name");
   const int64_t number = IntegerAt(service, "port.number");

@@ -435,11 +435,7 @@ void CheckCsiDriver(FieldErrors& errors, const Json* old, const Json& object) {
 void CheckRuntimeClass(FieldErrors& errors, const Json* old, const Json& object) {
   const std::string_view handler = TextAt(object, "handler");
   CheckCustomMeta(errors, object, false);
-  if (handler.empty()) {
-    AddRequired(errors, Path("handler"));
-  } else {
-    AddInvalid(errors, Path("handler"), handler, CheckDns1123Label(handler));
-  }
+  CheckRequired(errors, Path("handler"), handler, CheckDns1123Label(handler));
   CheckOverhead(errors, Path("overhead"), ObjectAt(object, "overhead.podFixed"));
   if (old == nullptr) return;
   CheckCustomMetaUpdate(errors, *old, object);

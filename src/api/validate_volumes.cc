@@ -333,16 +333,8 @@ void CheckStorageOs(FieldErrors& errors, const Path& path, const Json& source, c
 void CheckDriverSecret(FieldErrors& errors, const Path& path, const Json& secret) {
   const std::string_view name = TextAt(secret, "name");
   const std::string_view space = TextAt(secret, "namespace");
-  if (name.empty()) {
-    AddRequired(errors, path.At("name"));
-  } else {
-    AddInvalid(errors, path.At("name"), name, CheckDns1123Subdomain(name));
-  }
-  if (space.empty()) {
-    AddRequired(errors, path.At("namespace"));
-  } else {
-    AddInvalid(errors, path.At("namespace"), space, CheckDns1123Label(space));
-  }
+  CheckRequired(errors, path.At("name"), name, CheckDns1123Subdomain(name));
+  CheckRequired(errors, path.At("namespace"), space, CheckDns1123Label(space));
 }
 
 void CheckCsi(FieldErrors& errors, const Path& path, const Json& source, const Owner& of) {
@@ -691,11 +683,7 @@ PodVolumes CheckPodVolumes(FieldErrors& errors, const Path& spec_path, const Jso
     int count = 0;
     for (const Source& source : kPodSources) CheckSource(errors, source, volumes[i], of, count);
     if (count == 0) AddRequired(errors, path, "must specify a volume type");
-    if (name.empty()) {
-      AddRequired(errors, path.At("name"));
-    } else {
-      AddInvalid(errors, path.At("name"), name, CheckDns1123Label(name));
-    }
+    CheckRequired(errors, path.At("name"), name, CheckDns1123Label(name));
     if (good.contains(name)) errors.push_back(DuplicateField(path.At("name").text(), name));
     if (errors.size() > before) continue;
     good.emplace(name, FindMember(volumes[i], "persistentVolumeClaim") != nullptr ||
