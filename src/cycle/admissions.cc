@@ -244,7 +244,7 @@ void Admissions::Apart(WorkloadId workload, QueueBar bar) {
   Entry& entry = entries_[workload.value];
   entry = Entry{};
   entry.mode = Mode::kApart;
-  entry.refusal = WorkloadRefusal{.bar = bar};
+  entry.refusal.emplace().bar = bar;
   untold_.push_back(workload);
 }
 
