@@ -22,7 +22,7 @@ set(BERTH_LAYERS
   "client:base env api codec"
   "apiserver:base env api codec store"
   "dash:base env api codec model"
-  "control:base env api codec model translate place cycle client"
+  "control:base env api codec model gang translate place cycle client"
   "controllers:base env api codec client"
   "nodes:base env api codec client"
   "cli:base env api codec client model cycle translate place"

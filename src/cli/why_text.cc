@@ -298,10 +298,16 @@ Result<std::string> WhyGroupText(int status, std::string_view body) {
                                  Text(object, "podgroup"), Text(object, "phase"),
                                  Text(object, "minMember"), Counts(Part(object, "members")));
   if (object.contains("note")) text += fmt::format("  {}\n", Text(object, "note"));
+  if (object.contains("member"))
+    text += fmt::format("  pod {} waits by itself:\n", Text(object, "member"));
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
-  if (True(object, "wouldFit"))
-    text += "  there is room for all that it needs, or it can be made: it is about to be tried\n";
-  text += Reasons(object) + Holders(object, "its pods") + Preempting(object);
+  if (object.contains("member")) {
+    text += Waiting(object);
+  } else {
+    if (True(object, "wouldFit"))
+      text += "  there is room for all that it needs, or it can be made: it is about to be tried\n";
+    text += Reasons(object) + Holders(object, "its pods") + Preempting(object);
+  }
   for (const api::JsonObject* member : ObjectsIn(object, "pods")) text += Member(*member);
   return text;
 }

@@ -18,6 +18,7 @@
 #include "control/debug_queues.h"
 #include "control/debug_workload.h"
 #include "control/scheduler.h"
+#include "gang/readiness.h"
 #include "translate/text.h"
 
 namespace berth::control {
@@ -420,14 +421,36 @@ model::PodId RefusedOf(const model::State& state, std::span<const model::PodId> 
   return members.front();
 }
 
+// Why they wait where the group does not: it has all that it needs at once, and each of the others
+// waits by itself; or the server refuses what was decided. `members`: who waits comes first.
+void AddMemberWait(JsonObject& object, const Scheduler& scheduler, model::GroupId group,
+                   std::span<const model::PodId> members) {
+  const cycle::Engine& engine = scheduler.engine();
+  const model::GroupTable& groups = engine.state().groups();
+  const auto waits = [&](model::PodId pod) {
+    return groups.KindOf(pod) == model::MemberKind::kWaiting;
+  };
+  const auto refused = std::ranges::find_if(members, [&](model::PodId pod) {
+    return waits(pod) && engine.state().pods().at(pod).refused_code != 0;
+  });
+  const bool alone = gang::NeedOf(engine.state(), group).needed == 0;
+  if (refused == members.end() && !alone) {
+    object["wouldFit"] = true;
+    return;
+  }
+  const model::PodId pod = refused == members.end() ? members.front() : *refused;
+  object["member"] = engine.state().KeyOf(engine.state().pods().at(pod).key);
+  AddWait(object, engine.Explain(pod), pod, engine);
+}
+
 // Why its members wait: what the one that was refused would be told, who holds what that one
 // waits for, and whom its priority may evict. `members`: who waits comes first.
 void AddGroupWait(JsonObject& object, const Scheduler& scheduler, model::GroupId group,
                   std::span<const model::PodId> members) {
   const model::State& state = scheduler.engine().state();
   const std::optional<model::Refusal> refusal = scheduler.engine().WhyGroupWaits(group);
-  object["wouldFit"] = !refusal;
-  if (!refusal) return;
+  if (!refusal) return AddMemberWait(object, scheduler, group, members);
+  object["wouldFit"] = false;
   object["message"] = translate::FailedSchedulingText(*refusal, state);
   if (refusal->gang) {
     object["needed"] = refusal->gang->needed;

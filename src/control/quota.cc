@@ -571,7 +571,7 @@ void Quota::CarryOut(const model::PassDecision& decision, const model::State& st
   if (seen == nullptr) return;
   Workloads::Pass pass{.pass = decision.pass};
   for (const model::NameId node : decision.failed) pass.failed.emplace_back(state.NameOf(node));
-  if (decision.refusal) {
+  if (decision.evicts()) {
     GivenUp given_up = GivenUpOf(decision, state);
     pass.why = std::move(given_up.message);
     pass.reason = std::move(given_up.reason);

@@ -97,7 +97,8 @@ std::optional<Reason> WhyAgain(const api::Workload& workload, const QueuesOf& qu
   if (again->reason.starts_with("Deactivated"))
     return Reason{"Reactivated", "The workload was reactivated"};
   if (again->reason == "AdmissionCheck" || again->reason == kPodsReadyTimeout ||
-      again->reason == translate::kNoPlaceInTopology || again->reason == kNoPlace) {
+      again->reason == translate::kNoPlaceInTopology || again->reason == kNoPlace ||
+      again->reason == translate::kWaitingForGang) {
     return Reason{"BackoffFinished", "The workload backoff was finished"};
   }
   const bool queue_goes_on = queues.cluster_queue != nullptr && !queues.cluster_queue->drains;

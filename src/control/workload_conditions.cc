@@ -138,6 +138,11 @@ GivenUp GivenUpOf(const model::PassDecision& decision, const model::State& state
                 fmt::join(failed, ", "))};
   }
   const model::Workload& row = state.workloads().at(decision.workload);
+  if (decision.pass == model::Pass::kLetGo) {
+    translate::WaitText why = translate::WorkloadRefusalText(
+        {.bar = model::QueueBar::kGang, .gang = decision.gang}, row, state);
+    return {.reason = std::move(why.reason), .message = std::move(why.message)};
+  }
   return {
       .reason = std::string(decision.refusal->topology ? translate::kNoPlaceInTopology : kNoPlace),
       .message = translate::PlacesRefusalText(*decision.refusal, row, state)};

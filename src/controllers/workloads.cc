@@ -741,11 +741,12 @@ void Planner::LetEnd() {
     plan_.writes.push_back(WithoutFinalizer(*own_head_, api::kInUseFinalizer));
 }
 
-// Gives quota back. What preempted it, or took its nodes, leaves it free to be tried again; who
-// evicted it for other reasons says when.
+// Gives quota back. What preempted it, or took its nodes or the start of its group, leaves it free
+// to be tried again; who evicted it for other reasons says when.
 void Planner::Release(const api::Condition& evicted) {
   std::vector<api::Condition> conditions = own_->conditions;
-  const bool again = evicted.reason == "Preempted" || evicted.reason == "NodeFailures";
+  const bool again = evicted.reason == "Preempted" || evicted.reason == "NodeFailures" ||
+                     evicted.reason == "WaitingForGang";
   const bool admitted = Is(kAdmitted);
   Set(conditions, kRequeued, again, evicted.reason, evicted.message);
   Set(conditions, kQuotaReserved, false, "PendingEvaluation", evicted.message);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "cycle/admissions.h"
 #include "gang/readiness.h"
@@ -12,6 +13,24 @@ namespace berth::cycle {
 
 using model::QueueBar;
 using model::WorkloadId;
+
+namespace {
+
+// But for how much is missing, which every end of a member changes.
+bool SaysTheSame(std::optional<model::Refusal> a, std::optional<model::Refusal> b) {
+  for (std::optional<model::Refusal>* refusal : {&a, &b}) {
+    if (*refusal && gang::IsForQuota(**refusal)) (*refusal)->reasons.front().deficit = 0;
+  }
+  return a == b;
+}
+
+}  // namespace
+
+void Admissions::EnterAnew(const model::State& state, WorkloadId workload) {
+  Leave(workload);
+  entries_[workload.value] = Entry{};
+  Enter(state, workload);
+}
 
 void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
   if (of_gang_.empty()) return;
@@ -25,14 +44,39 @@ void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
   if (at != of_gang_.end() && !NoteGang(state, at->second)) of_gang_.erase(at);
 }
 
+void Admissions::NoteGroupQuota(const model::State& state) {
+  const std::set<WorkloadId> waiting = short_;
+  for (const WorkloadId workload : waiting) {
+    if (IsAsItsGangs(state, workload)) continue;
+    EnterAnew(state, workload);
+  }
+}
+
+std::vector<WorkloadId> Admissions::MissedByGroups(const model::State& state) const {
+  std::vector<WorkloadId> missed;
+  for (const WorkloadId workload : short_) {
+    if (!gang::WhyUnready(state, state.workloads().at(workload))) missed.push_back(workload);
+  }
+  return missed;
+}
+
+// What is left to the queues of groups is asked of who comes next: whether it was not the last.
+bool Admissions::SetApart(const model::State& state, const std::vector<WorkloadId>& heads) {
+  bool any = false;
+  for (const WorkloadId workload : heads) {
+    if (!WaitsInGang(state, workload) || IsAsItsGangs(state, workload)) continue;
+    EnterAnew(state, workload);
+    any = true;
+  }
+  return any;
+}
+
 // Those of them that don't wait any more are dropped; whether any are left.
 bool Admissions::NoteGang(const model::State& state, std::set<WorkloadId>& of) {
   std::erase_if(of, [&](WorkloadId workload) { return !WaitsInGang(state, workload); });
   for (const WorkloadId workload : of) {
     if (IsAsItsGangs(state, workload)) continue;
-    Leave(workload);
-    entries_[workload.value] = Entry{};
-    Enter(state, workload);
+    EnterAnew(state, workload);
   }
   return !of.empty();
 }
@@ -52,7 +96,7 @@ bool Admissions::IsAsItsGangs(const model::State& state, WorkloadId workload) co
   const std::optional<gang::Unready> unready =
       gang::WhyUnready(state, state.workloads().at(workload));
   if (entry.mode == Mode::kInLine) return !unready;
-  return unready && entry.refusal->gang == unready->why;
+  return unready && SaysTheSame(entry.refusal->gang, unready->why);
 }
 
 }  // namespace berth::cycle

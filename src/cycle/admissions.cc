@@ -145,6 +145,7 @@ void Admissions::Leave(WorkloadId workload) {
   Entry& entry = entries_[workload.value];
   if (entry.mode == Mode::kLater) later_.erase({entry.from, workload});
   unready_.erase(workload);
+  short_.erase(workload);
   if (entry.mode == Mode::kInLine) {
     lines_.Remove(workload);
     // Who stood behind it may be the first now.
@@ -196,6 +197,7 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
     if (slots.gang.valid()) of_gang_[slots.gang].insert(workload);
   }
   if (std::optional<gang::Unready> unready = gang::WhyUnready(state, row)) {
+    if (unready->why && gang::IsForQuota(*unready->why)) short_.insert(workload);
     Apart(workload, QueueBar::kGang);
     entries_[workload.value].refusal->gang = std::move(unready->why);
     if (row.promised != model::Reservation{}) unready_.insert(workload);
@@ -278,7 +280,7 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
       NoteDecided(state, nullptr);
       WakePlaceless(placer);
       first = Heads(state, plan);
-    } while (noted != AllOf(state));
+    } while (noted != AllOf(state) || SetApart(state, first));
     const uint32_t looked_at = ServeRound(state, first, relieved, placer, plan);
     if (looked_at == 0) break;
     heads += looked_at;
@@ -901,7 +903,7 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of,
                                            const SlotPlacer::Options& placing, bool each) const {
   for (uint32_t i = 0; i < of.workloads().size(); ++i)
     CHECK(HoldingOf(of, WorkloadId{i}) == (i < holds_.size() ? holds_[i] : Holding{}));
-  std::vector<WorkloadId> missed;
+  std::vector<WorkloadId> missed = MissedByGroups(of);
   model::State state = of;  // What is asked tries changes of claims.
   Held held(*this, state);
   ClassCaches caches(/*bytes_max=*/0);

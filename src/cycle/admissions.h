@@ -67,6 +67,9 @@ class Admissions {
   // The group, or a member of it, came, went or changed. O(workloads that wait whose pods name it;
   // when it went, whose pods name any).
   void NoteGroup(const model::State& state, model::GroupId group);
+  // What is left to queues of groups may be another. O(those that wait for that).
+  void NoteGroupQuota(const model::State& state);
+  [[nodiscard]] bool waits_for_group_quota() const { return !short_.empty(); }
   // Nodes may hold what they could not.
   void NoteNodes() { nodes_lifted_ = true; }
   // Has it looked at again, and those beside it, if it waits in a line.
@@ -185,6 +188,9 @@ class Admissions {
   void Enter(const model::State& state, model::WorkloadId workload);
   void Apart(model::WorkloadId workload, model::QueueBar bar);
   bool NoteGang(const model::State& state, std::set<model::WorkloadId>& of);
+  [[nodiscard]] std::vector<model::WorkloadId> MissedByGroups(const model::State& state) const;
+  void EnterAnew(const model::State& state, model::WorkloadId workload);
+  bool SetApart(const model::State& state, const std::vector<model::WorkloadId>& heads);
   [[nodiscard]] bool WaitsInGang(const model::State& state, model::WorkloadId workload) const;
   [[nodiscard]] bool IsAsItsGangs(const model::State& state, model::WorkloadId workload) const;
   void Stand(const model::State& state, model::WorkloadId workload, model::NameId line);
@@ -290,6 +296,7 @@ class Admissions {
   std::set<std::pair<Instant, model::WorkloadId>> later_;
   // By the group that their pods name: who waits, and others that did.
   std::map<model::NameId, std::set<model::WorkloadId>> of_gang_;
+  std::set<model::WorkloadId> short_;    // Whose group waits for what is left to its queue.
   std::set<model::WorkloadId> unready_;  // Whose promise ends, since its group could not start.
   // Whose evictions were refused, and until when they are spared.
   std::map<model::WorkloadId, Instant> spared_;

@@ -300,7 +300,8 @@ class Engine {
   // Quota of their queues (gang_quota.cc).
   [[nodiscard]] bool quota_moved() const {
     return quota_seen_ != state_.ledger().quota_moves() &&
-           (!quota_waiting_.empty() || !to_let_in_.empty() || !groups_for_quota_.empty());
+           (!quota_waiting_.empty() || !to_let_in_.empty() || !groups_for_quota_.empty() ||
+            admissions_.waits_for_group_quota());
   }
   // Whether who waits for quota is to be looked at.
   [[nodiscard]] bool quota_due() const {

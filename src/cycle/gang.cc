@@ -60,6 +60,7 @@ bool Engine::WaitsInGang(PodId pod) const {
 void Engine::SyncGroup(GroupId g) {
   groups_for_quota_.erase(g);
   admissions_.NoteGroup(state_, g);
+  second_pass_.NoteGroup(state_, g);
   if (g.value >= group_modes_.size()) group_modes_.resize(state_.groups().size());
   if (!state_.groups().used(g)) {
     group_modes_[g.value] = GroupMode::kNone;
@@ -480,8 +481,11 @@ std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
   if (!state_.groups().used(g) || g.value >= group_modes_.size()) return std::nullopt;
   if (groups_.is_blocked(g)) return groups_.refusal(g);
   if (group_modes_[g.value] == GroupMode::kShort) return RefusalOfShort(g);
-  if (group_modes_[g.value] == GroupMode::kBarred) return gang::RefusalOfBarred(state_, g);
-  return std::nullopt;
+  if (group_modes_[g.value] != GroupMode::kBarred) return std::nullopt;
+  // Who started goes on in a queue that lets nobody in.
+  const model::MemberCounts counts = state_.groups().CountsOf(state_.groups().at(g).key);
+  if (counts[MemberKind::kWaiting] == 0 && counts.ready() > 0) return std::nullopt;
+  return gang::RefusalOfBarred(state_, g);
 }
 
 // ---- Waking ----------------------------------------------------------------------------------

@@ -26,10 +26,6 @@ bool SaysTheSame(const std::optional<QuotaShort>& a, const std::optional<QuotaSh
   return a->resource == b->resource && a->queue == b->queue && a->never == b->never;
 }
 
-bool RefusedForQuota(const model::Refusal& refusal) {
-  return !refusal.reasons.empty() && refusal.reasons.front().kind == model::ReasonKind::kQuotaShort;
-}
-
 }  // namespace
 
 bool Engine::FitsQuota(PodId pod, Trial& trial) const {
@@ -46,7 +42,7 @@ bool Engine::WaitForQuota(PodId pod) {
 }
 
 void Engine::NoteForQuota(GroupId g, const model::Refusal& refusal) {
-  if (RefusedForQuota(refusal)) groups_for_quota_.insert(g);
+  if (gang::IsForQuota(refusal)) groups_for_quota_.insert(g);
 }
 
 void Engine::TakeQuota(Plan& plan) {
@@ -54,6 +50,7 @@ void Engine::TakeQuota(Plan& plan) {
     LetGroupsIn(plan);
     WakeMembersForQuota();
     WakeGroupsForQuota();
+    admissions_.NoteGroupQuota(state_);
   }
   quota_seen_ = state_.ledger().quota_moves();
 }
@@ -96,13 +93,13 @@ void Engine::LetGroupsIn(Plan& plan) {
 
 // Its queue could never have what its members ask for at once.
 bool Engine::RefusedForever(const model::Refusal& refusal) {
-  return RefusedForQuota(refusal) && refusal.reasons.front().unresolvable;
+  return gang::IsForQuota(refusal) && refusal.reasons.front().unresolvable;
 }
 
 // A group that is blocked for quota of which no member would get any yet, or never all of them.
 bool Engine::LacksQuota(GroupId g) const {
   const model::Refusal& refusal = groups_.refusal(g);
-  if (!RefusedForQuota(refusal)) return false;
+  if (!gang::IsForQuota(refusal)) return false;
   const auto least = [&] { return gang::LeastOf(state_, g, gang::NeedOf(state_, g)); };
   if (RefusedForever(refusal) && state_.NeverFor(g, least())) return true;
   const std::vector<PodId> members = gang::WaitingMembers(state_, g);

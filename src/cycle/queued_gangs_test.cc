@@ -96,6 +96,106 @@ TEST(QueuedGangsTest, AGangThatCouldNotStartGetsNoQuota) {
   EXPECT_EQ(world.Cycle(), "default/high has no group; ");
 }
 
+// A group that could start when its pods got quota, and can't any more before any of them did: they
+// give it back, and wait in nobody's way. Who started keeps it.
+TEST(QueuedGangsTest, AGangThatCannotStartAnyMoreGivesItsQuotaBack) {
+  for (const bool forgotten : {false, true}) {
+    JointWorld world({.joint_placement = true,
+                      .second_pass_delay = {},
+                      .faults = {.unready_keeps_quota = forgotten}});
+    world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+    world.Put(TestNode{.name = "n1", .cpu = 4000});
+    const auto group = [&](int32_t minimum) {
+      world.engine.Apply(
+          FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = minimum}));
+    };
+    const auto facts = [&](bool reserved) {
+      model::WorkloadUpsert o =
+          world.FactsOf(WorkloadSpec{.name = "train", .count = 2, .created = 1});
+      o.slots[0].gang = world.engine.vocabulary().names.Intern("default/g");
+      if (reserved) {
+        const model::Workload& row = world.RowOf("train");
+        o.status.reserved = o.status.admitted = true;
+        o.status.reserved_at = world.now;
+        o.reserved = row.decided == model::Reservation{} ? row.reserved : row.decided;
+      }
+      return o;
+    };
+    group(2);
+    world.engine.Apply(facts(/*reserved=*/false));
+    EXPECT_EQ(world.Cycle(), "default/train: q spot 2000 n1 n1; ");
+    world.engine.Apply(facts(/*reserved=*/true));
+    world.engine.Apply(model::ReservationOutcome{
+        .uid = "u-train", .outcome = model::WriteOutcome::kDone, .at = world.now});
+    world.Put(TestPod{.name = "train-0", .cpu = 1000, .group = "g"}, "train");
+    EXPECT_EQ(world.Cycle(), "") << "the other is to come";
+    group(3);
+    EXPECT_EQ(world.Cycle(), forgotten ? "" : "default/train gives up; ");
+  }
+}
+
+TEST(QueuedGangsTest, AGangThatStartedKeepsItsQuota) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  const auto group = [&](int32_t minimum) {
+    world.engine.Apply(
+        FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = minimum}));
+  };
+  group(1);
+  model::WorkloadUpsert o = world.FactsOf(WorkloadSpec{.name = "train", .count = 2, .created = 1});
+  o.slots[0].gang = world.engine.vocabulary().names.Intern("default/g");
+  world.engine.Apply(o);
+  world.Cycle();
+  o.reserved = world.RowOf("train").decided;
+  o.status.reserved = o.status.admitted = true;
+  world.engine.Apply(o);
+  world.engine.Apply(model::ReservationOutcome{
+      .uid = "u-train", .outcome = model::WriteOutcome::kDone, .at = world.now});
+  world.Put(TestPod{.name = "train-0", .cpu = 1000, .group = "g"}, "train");
+  EXPECT_EQ(world.Cycle(), "default/train-0 on n1; ");
+  group(3);
+  EXPECT_EQ(world.Cycle(), "");
+}
+
+// What others use of the queue of its group is not there for it: it waits until some is left, and
+// gives its quota back where others took it first.
+TEST(QueuedGangsTest, AGangWaitsForWhatIsLeftToItsGroupsQueue) {
+  JointWorld world({.joint_placement = true, .second_pass_delay = {}});
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.engine.Apply(
+      model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                         .name = "team",
+                         .uid = "team",
+                         .parent = "root",
+                         .quotas = {{.flavor = {},
+                                     .resource = model::kCpu,
+                                     .quota = {.borrowing_limit = 3000, .lending_limit = 0}}}});
+  for (const std::string name : {"g", "h"}) {
+    model::GroupUpsert facts =
+        FactsOf(world.engine.vocabulary(), TestGroup{.name = name, .min_member = 2});
+    facts.queue = "team";
+    world.engine.Apply(facts);
+  }
+  world.Put(TestPod{.name = "other-0", .cpu = 1000, .node = "n1", .group = "h"}, "other");
+  world.Put(TestPod{.name = "other-1", .cpu = 1000, .node = "n1", .group = "h"}, "other");
+  model::WorkloadUpsert o = world.FactsOf(WorkloadSpec{.name = "train", .count = 2, .created = 1});
+  o.slots[0].gang = world.engine.vocabulary().names.Intern("default/g");
+  world.engine.Apply(o);
+  EXPECT_EQ(world.Cycle(), "default/train has a group that lacks 1000; ");
+  world.Gone("other-0");
+  EXPECT_EQ(world.Cycle(), "default/train: q spot 2000 n1 n1; ");
+  o.reserved = world.RowOf("train").decided;
+  o.status.reserved = o.status.admitted = true;
+  world.engine.Apply(o);
+  world.engine.Apply(model::ReservationOutcome{
+      .uid = "u-train", .outcome = model::WriteOutcome::kDone, .at = world.now});
+  EXPECT_EQ(world.Cycle(), "");
+  world.Put(TestPod{.name = "other-2", .cpu = 1000, .node = "n1", .group = "h"}, "other");
+  EXPECT_EQ(world.Cycle(), "default/train gives up; ");
+}
+
 // The same owner evicts pods from nodes: what it is promised, its quota and its nodes, is its own
 // once, and so is what its members have then.
 TEST(QueuedGangsTest, AGangThatIsQueuedAndEvictsPodsIsOneOwner) {

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
+
+#include "gang/readiness.h"
 
 namespace berth::cycle {
 
@@ -47,9 +50,17 @@ bool NeedsPass(const Workload& row, const model::Faults& faults) {
   return NeedsSecondPass(row.status);
 }
 
+// Whether it has quota, and pods of groups that may not start.
+bool MayBeLetGo(const Workload& row) {
+  const WorkloadStage stage = StageOf(row.status);
+  return (stage == WorkloadStage::kReserved || stage == WorkloadStage::kAdmitted) &&
+         std::ranges::any_of(row.slots, [](const auto& slots) { return slots.gang.valid(); });
+}
+
 // By its row alone. Who is not to run gives up its quota in any case.
 bool MayBeDue(const Workload& row, const model::Faults& faults, bool joint) {
-  return row.status.active && IsRead(row) && (NeedsPass(row, faults) || AwaitsPlaces(row, joint));
+  return row.status.active && IsRead(row) &&
+         (NeedsPass(row, faults) || AwaitsPlaces(row, joint) || MayBeLetGo(row));
 }
 
 // Those of its nodes that are reported.
@@ -105,6 +116,10 @@ bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation&
 Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   const Workload& row = state.workloads().at(workload);
   if (!row.status.active || !IsRead(row)) return Pass::kNone;
+  if (MayBeLetGo(row) && !state.faults().unready_keeps_quota && gang::NoneStarted(state, row) &&
+      gang::WhyUnready(state, row)) {
+    return Pass::kLetGo;
+  }
   if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
   return NeedsPass(row, state.faults()) && row.status.on_unhealthy_node ? Pass::kReplace
                                                                         : Pass::kNone;
@@ -115,6 +130,15 @@ Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
 void SecondPass::Forget(WorkloadId workload) {
   to_ask_.erase(workload);
   waits_.erase(workload);
+  to_start_.erase(workload);
+  if (const auto gangs = gangs_of_.find(workload); gangs != gangs_of_.end()) {
+    for (const NameId gang : gangs->second) {
+      const auto of = of_gang_.find(gang);
+      of->second.erase(workload);
+      if (of->second.empty()) of_gang_.erase(of);
+    }
+    gangs_of_.erase(gangs);
+  }
   const auto at = queue_of_.find(workload);
   if (at == queue_of_.end()) return;
   const auto queue = of_queue_.find(at->second);
@@ -133,10 +157,31 @@ void SecondPass::Sync(const model::State& state, WorkloadId workload) {
     seen_.erase(workload);
     return;
   }
-  const Workload& row = state.workloads().at(workload);
+  Index(state.workloads().at(workload), workload);
+  to_ask_.insert(workload);
+}
+
+void SecondPass::Index(const Workload& row, WorkloadId workload) {
   queue_of_[workload] = row.reserved.cluster_queue;
   of_queue_[row.reserved.cluster_queue].insert(workload);
-  to_ask_.insert(workload);
+  if (!MayBeLetGo(row)) return;
+  for (const model::WorkloadSlots& slots : row.slots) {
+    if (!slots.gang.valid()) continue;
+    of_gang_[slots.gang].insert(workload);
+    gangs_of_[workload].insert(slots.gang);
+  }
+}
+
+// Of one that is gone the name is not known any more.
+void SecondPass::NoteGroup(const model::State& state, model::GroupId group) {
+  groups_moved_ = !to_start_.empty();
+  if (!state.groups().used(group)) {
+    for (const auto& [workload, gangs] : gangs_of_) to_ask_.insert(workload);
+    return;
+  }
+  const std::string_view key = state.KeyOf(state.groups().at(group).key);
+  const auto at = of_gang_.find(state.vocabulary().names.Find(key));
+  if (at != of_gang_.end()) to_ask_.insert(at->second.begin(), at->second.end());
 }
 
 // The mark is set once a node failed, and taken off when the object does not name it any more; what
@@ -167,7 +212,7 @@ void SecondPass::NoteQueue(const model::QueueName& queue) {
 }
 
 Instant SecondPass::wake_at() const {
-  if (!to_ask_.empty() || (nodes_lifted_ && !waits_.empty())) return Instant{};
+  if (!to_ask_.empty() || (nodes_lifted_ && !waits_.empty()) || groups_moved_) return Instant{};
   return later_.empty() ? Instant::Never() : later_.begin()->first;
 }
 
@@ -194,10 +239,13 @@ void SecondPass::Serve(model::State& state, Instant now, SlotPlacer& placer, mod
     later_.erase(later_.begin());
   }
   if (std::exchange(nodes_lifted_, false)) to_ask_.merge(std::exchange(waits_, {}));
+  if (std::exchange(groups_moved_, false)) to_ask_.insert(to_start_.begin(), to_start_.end());
   for (const WorkloadId id : InOrder(state)) {
     waits_.erase(id);
     const Pass pass = PassNow(state, id);
     const Workload& row = state.workloads().at(id);
+    to_start_.erase(id);
+    if (gangs_of_.contains(id) && gang::NoneStarted(state, row)) to_start_.insert(id);
     // Whoever it is evicted for, or what is under way, comes first; both end with a change of its
     // row or queue.
     if (pass == Pass::kNone || row.write != model::WriteStage::kNone || row.claimant.valid()) {
@@ -223,6 +271,7 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
                         model::Plan& plan) {
   const Workload& row = state.workloads().at(id);
   PassDecision decision{.workload = id, .uid = row.uid, .pass = pass};
+  if (pass == Pass::kLetGo) return LetGo(state, std::move(decision), plan);
   Reservation lacking;
   if (pass == Pass::kReplace) {
     decision.failed = FailedNodes(row, state.faults());
@@ -270,6 +319,13 @@ void SecondPass::LacksTopology(model::State& state, PassDecision decision, model
       {.workload = decision.workload, .uid = decision.uid, .refusal = std::move(decision.refusal)});
 }
 
+void SecondPass::LetGo(model::State& state, PassDecision decision, model::Plan& plan) {
+  if (auto unready = gang::WhyUnready(state, state.workloads().at(decision.workload)))
+    decision.gang = std::move(unready->why);
+  state.GiveUp(decision.workload);
+  plan.passes.push_back(std::move(decision));
+}
+
 // Of a domain that is not there, where a node of it is silent or gone, more will be told: it is
 // reported, or comes back.
 void SecondPass::GiveUp(model::State& state, PassDecision decision, model::Plan& plan) {
@@ -293,7 +349,7 @@ std::vector<WorkloadId> SecondPass::Missed(const model::State& state,
     if (!state.workloads().used(id) || PassOf(state, id, joint_) == Pass::kNone) continue;
     const Workload& row = state.workloads().at(id);
     if (row.write != model::WriteStage::kNone || row.claimant.valid()) continue;
-    if (to_ask_.contains(id)) continue;
+    if (to_ask_.contains(id) || (groups_moved_ && to_start_.contains(id))) continue;
     if (seen_.contains(id) && later_.contains({DueFrom(row, id), id})) continue;
     if (waits_.contains(id)) {
       if (nodes_lifted_) continue;
@@ -321,8 +377,8 @@ bool SecondPass::WouldDecide(model::State& state, const place::Evaluator& evalua
 
 // The queues follow from the rows.
 void SecondPass::AddTo(Hasher& hasher) const {
-  hasher.Add(nodes_lifted_ && !waits_.empty());
-  for (const auto* ids : {&to_ask_, &waits_}) {
+  hasher.Add(nodes_lifted_ && !waits_.empty()).Add(groups_moved_);
+  for (const auto* ids : {&to_ask_, &waits_, &to_start_}) {
     hasher.Add(ids->size());
     for (const WorkloadId id : *ids) hasher.Add(id.value);
   }

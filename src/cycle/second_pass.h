@@ -16,7 +16,8 @@ namespace berth::cycle {
 
 // What is due of a workload that has quota, as far as was observed: pods on nodes that failed are
 // to get other places; who passed its admission checks gets places for its pods, with which it is
-// admitted. The one function that says so, asked at the moment of use: nothing is due because it
+// admitted; whose pods are of a group that could not start with them any more, and did not, gives
+// up its quota. The one function that says so, asked at the moment of use: nothing is due because it
 // was once (https://github.com/kubernetes-sigs/kueue/issues/5561). `joint`: pods that no topology
 // places are placed here, too.
 [[nodiscard]] model::Pass PassOf(const model::State& state, model::WorkloadId workload, bool joint);
@@ -47,6 +48,9 @@ class SecondPass {
   void Sync(const model::State& state, model::WorkloadId workload);
   // What the queue asks for, or who leaves in it, may be another. O(those that are kept of it).
   void NoteQueue(const model::QueueName& queue);
+  // The group, or a member of it, came, went or changed; it is there or not. Of those whose groups
+  // have not started all are asked: members of another may have what is left to their queue.
+  void NoteGroup(const model::State& state, model::GroupId group);
   // Nodes may hold what they could not.
   void NoteNodes() { nodes_lifted_ = true; }
   void Serve(model::State& state, Instant now, SlotPlacer& placer, model::Plan& plan);
@@ -63,6 +67,7 @@ class SecondPass {
  private:
   void Forget(model::WorkloadId workload);
   [[nodiscard]] model::Pass PassNow(const model::State& state, model::WorkloadId workload) const;
+  void Index(const model::Workload& row, model::WorkloadId workload);
   void Plant(const model::State& state, model::WorkloadId workload);
   [[nodiscard]] std::vector<model::WorkloadId> InOrder(const model::State& state);
   [[nodiscard]] Instant DueFrom(const model::Workload& row, model::WorkloadId workload) const;
@@ -70,6 +75,7 @@ class SecondPass {
               model::Plan& plan);
   // What follows where there is no topology to find places in, which is the decision's refusal.
   void LacksTopology(model::State& state, model::PassDecision decision, model::Plan& plan);
+  static void LetGo(model::State& state, model::PassDecision decision, model::Plan& plan);
   void GiveUp(model::State& state, model::PassDecision decision, model::Plan& plan);
   void WaitForNodes(const model::PassDecision& decision, model::Plan& plan);
   [[nodiscard]] bool WouldDecide(model::State& state, const place::Evaluator& evaluator,
@@ -80,9 +86,14 @@ class SecondPass {
   Duration delay_;
 
   bool nodes_lifted_ = false;
+  bool groups_moved_ = false;
   // Whose rows are such that something may be due, by the name of their ClusterQueue.
   std::map<model::NameId, std::set<model::WorkloadId>> of_queue_;
   std::map<model::WorkloadId, model::NameId> queue_of_;
+  // Likewise, by each group that its pods name.
+  std::map<model::NameId, std::set<model::WorkloadId>> of_gang_;
+  std::map<model::WorkloadId, std::set<model::NameId>> gangs_of_;
+  std::set<model::WorkloadId> to_start_;  // Of those, whose groups had not when it was last asked.
   std::set<model::WorkloadId> to_ask_;
   std::set<model::WorkloadId> waits_;  // For nodes, or what its queue's flavors are.
   std::set<std::pair<Instant, model::WorkloadId>> later_;

@@ -190,7 +190,23 @@ ClassId SlotPlacer::ClassFor(const Workload& row, uint32_t pod_set,
 PlacesRefusal SlotPlacer::RefusalOf(const Look& look, uint32_t pod_set) const {
   PlacesRefusal refusal{.pod_set = pod_set, .needed = CountOf(look, pod_set)};
   refusal.why = WhyNotClass(state_, evaluator_, look.classes[pod_set], look.viewer).refusal;
+  refusal.most = MostOnEmpty(look.classes[pod_set], refusal.needed);
   return refusal;
+}
+
+// How many pods of the class would find nodes if nothing stood on any, where that is fewer. O(nodes
+// up to the last that is needed).
+std::optional<uint32_t> SlotPlacer::MostOnEmpty(ClassId class_id, uint32_t needed) const {
+  Amount most = 0;
+  for (uint32_t row = 0; row < state_.nodes().size() && most < needed; ++row) {
+    const NodeId n{row};
+    if (!state_.nodes().used(n) || !state_.nodes().present(n)) continue;
+    most += std::min<Amount>(
+        PlacesToCome(state_, evaluator_, {.owner = {}, .class_id = class_id}, n, kAllEmpty),
+        needed);
+  }
+  if (most >= needed) return std::nullopt;
+  return static_cast<uint32_t>(most);
 }
 
 SlotPlacer::Look SlotPlacer::LookAt(WorkloadId workload, const Reservation& reservation,

@@ -202,6 +202,7 @@ class SlotPlacer {
     return CountOf(look.workload, look.reservation, pod_set);
   }
   [[nodiscard]] model::PlacesRefusal RefusalOf(const Look& look, uint32_t pod_set) const;
+  [[nodiscard]] std::optional<uint32_t> MostOnEmpty(model::ClassId class_id, uint32_t needed) const;
   // Of a pod set with quota of no flavor that has a topology.
   [[nodiscard]] model::TopologyRefusal WhyNoTopologyOf(const model::Reservation& reservation,
                                                        uint32_t pod_set) const;

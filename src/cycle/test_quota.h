@@ -169,10 +169,10 @@ class QuotaWorld {
   [[nodiscard]] std::string TextOf(const model::PassDecision& pass) const {
     const model::Workload& row = state().workloads().at(pass.workload);
     std::string text(state().KeyOf(row.key));
-    text += pass.refusal ? " gives up" : "";
+    text += pass.evicts() ? " gives up" : "";
     for (const model::NameId node : pass.failed)
-      text += fmt::format(" {} {}", pass.refusal ? "for" : "without", state().NameOf(node));
-    if (!pass.refusal) text += ":";
+      text += fmt::format(" {} {}", pass.evicts() ? "for" : "without", state().NameOf(node));
+    if (!pass.evicts()) text += ":";
     for (const model::Slot& slot : row.decided.slots)
       text += fmt::format(" {}", state().NameOf(slot.node));
     return text + "; ";

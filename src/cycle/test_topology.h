@@ -99,7 +99,7 @@ class TopologyWorld : public QuotaWorld {
   void Passed(const model::PassDecision& pass) {
     const std::string name(state().UidOf(pass.uid).substr(2));
     model::WorkloadUpsert& o = objects.at(name);
-    if (pass.refusal) {
+    if (pass.evicts()) {
       o.status.evicted_for = model::EvictedFor::kOther;
       o.unhealthy.clear();
       o.checks.clear();

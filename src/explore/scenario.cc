@@ -663,11 +663,14 @@ class Parser {
     return {};
   }
 
-  // OWNER-NUMBER, where owners are objects.
+  // OWNER-NUMBER, where owners are objects; WORKLOAD-NUMBER, where their Jobs make pods.
   [[nodiscard]] bool IsOfOwner(std::string_view pod) const {
     const size_t dash = pod.rfind('-');
-    if (!scenario_.group_controller || dash == std::string_view::npos) return false;
+    if (dash == std::string_view::npos) return false;
     const std::string_view name = pod.substr(0, dash);
+    const Action workload{.kind = Action::Kind::kWorkload, .name = std::string(name)};
+    if (scenario_.joint && quota_.Made(workload)) return true;
+    if (!scenario_.group_controller) return false;
     return jobs_.contains(name) ||
            std::ranges::find(scenario_.owners, name, &Owner::name) != scenario_.owners.end();
   }

@@ -284,7 +284,7 @@ std::string ReleasedStatus(std::string_view workload, Instant now) {
                      .transition = now});
   };
   const std::string why = api::Find(conditions, "Evicted")->reason;
-  set("Requeued", why == "Preempted" || why == "NodeFailures", why);
+  set("Requeued", why == "Preempted" || why == "NodeFailures" || why == "WaitingForGang", why);
   set("QuotaReserved", false, "PendingEvaluation");
   if (api::Find(conditions, "Admitted") != nullptr) set("Admitted", false, "NoReservation");
   return StatusOf(conditions, R"(,"admission":null)");

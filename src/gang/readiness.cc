@@ -233,6 +233,10 @@ model::Refusal RefusalOf(const State& state, GroupId g, const State::QuotaShort&
           .gang = model::GangRefusal{.group = group.key, .queue = group.queue}};
 }
 
+bool IsForQuota(const model::Refusal& refusal) {
+  return !refusal.reasons.empty() && refusal.reasons.front().kind == model::ReasonKind::kQuotaShort;
+}
+
 std::optional<model::Refusal> RefusalOfBarred(const State& state, GroupId g) {
   const model::GroupBar bar = state.BarOf(g);
   if (bar == model::GroupBar::kNone) {
@@ -324,7 +328,23 @@ uint32_t NeededOf(const State& state, const model::Workload& workload, GroupId g
 
 }  // namespace
 
+bool NoneStarted(const State& state, const model::Workload& workload) {
+  const model::GroupTable& groups = state.groups();
+  std::set<NameId> asked;
+  bool started = !workload.job.valid();  // Which pods are its own is not known.
+  for (const model::WorkloadSlots& set : workload.slots) {
+    if (started || !set.gang.valid() || !asked.insert(set.gang).second) continue;
+    groups.ForMembers(state.FindKey(state.NameOf(set.gang)), [&](PodId pod) {
+      if (state.pods().at(pod).job != workload.job) return;
+      const MemberKind kind = groups.KindOf(pod);
+      started = started || model::IsReady(kind) || kind == MemberKind::kLeaving;
+    });
+  }
+  return !started;
+}
+
 std::optional<Unready> WhyUnready(const State& state, const model::Workload& workload) {
+  if (state.faults().unready_gets_quota) return std::nullopt;
   std::set<NameId> asked;
   for (const model::WorkloadSlots& set : workload.slots) {
     if (!set.gang.valid() || !asked.insert(set.gang).second) continue;
@@ -341,8 +361,8 @@ std::optional<Unready> WhyUnready(const State& state, const model::Workload& wor
       if (auto barred = RefusalOfBarred(state, g)) return Unready{std::move(barred)};
     }
     const uint32_t needed = NeededOf(state, workload, g);
-    if (const auto never = state.NeverFor(g, LeastToCome(state, workload, set.gang, needed)))
-      return Unready{RefusalOf(state, g, *never)};
+    if (const auto lacks = state.ShortFor(g, LeastToCome(state, workload, set.gang, needed)))
+      return Unready{RefusalOf(state, g, *lacks)};
   }
   return std::nullopt;
 }

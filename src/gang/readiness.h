@@ -47,14 +47,19 @@ struct Need {
 [[nodiscard]] std::optional<model::Refusal> RefusalOfBarred(const model::State& state,
                                                             model::GroupId group);
 
+[[nodiscard]] bool IsForQuota(const model::Refusal& refusal);  // What the queue has too little of.
+
 // Of a workload whose pods are to come: the groups that they name could not start with them. A
-// group that is not there, has no room in its queue or never will, or would have too few members.
+// group that is not there, has no room in its queue, or would have too few members.
 struct Unready {
   std::optional<model::Refusal> why;  // Nothing: the group is not there.
 };
 // Nothing: they could, as far as that is known before nodes are asked. O(members + pod sets).
 [[nodiscard]] std::optional<Unready> WhyUnready(const model::State& state,
                                                 const model::Workload& workload);
+// Whether none of its pods of such a group has or gets a node, or did what it was to do.
+// O(members).
+[[nodiscard]] bool NoneStarted(const model::State& state, const model::Workload& workload);
 // The fewest pods of the set with which its group could start, if all others come. O(members).
 [[nodiscard]] uint32_t FewestOf(const model::State& state, const model::Workload& workload,
                                 uint32_t pod_set);

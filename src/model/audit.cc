@@ -148,7 +148,7 @@ class Auditor {
       std::vector<ClaimId> claims;
       for (const SlotTable::Place& place : places) {
         const std::string_view name = state_.NameOf(place.slot.node);
-        if (place.pod.valid() && place.claim.valid())
+        if (place.pod.valid() && place.claim.valid() && !state_.pods().at(place.pod).terminating)
           found_.push_back(fmt::format("slot on {}: taken, and claimed", name));
         if (place.pod.valid() &&
             (!state_.pods().used(place.pod) ||
@@ -259,6 +259,8 @@ class Auditor {
                                    claim_id.valid() ? "should not have" : "lacks",
                                    ToString(StageOf(pod))));
     }
+    if (pod.admitted != state_.IsAdmitted(id))
+      found_.push_back(fmt::format("pod {}: admitted is {}", key, pod.admitted));
     if (!claim_id.valid()) return;
     const Claim& claim = state_.ledger().claim(claim_id);
     for (ClaimId other = claim.next_of_owner; other.valid();

@@ -95,7 +95,7 @@ std::string PrintReservation(const ReserveDecision& decision, const State& state
 std::string PrintPass(const PassDecision& decision, const State& state) {
   const Workload& row = state.workloads().at(decision.workload);
   std::string text =
-      fmt::format("{} {}:", decision.refusal ? "give up" : "place", state.KeyOf(row.key));
+      fmt::format("{} {}:", decision.evicts() ? "give up" : "place", state.KeyOf(row.key));
   for (const NameId node : decision.failed) text += fmt::format(" without {}", state.NameOf(node));
   for (const Slot& slot : row.decided.slots)
     text +=
@@ -156,6 +156,7 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
   hasher.Add(places.size());
   for (const PlacesRefusal& p : places) {
     hasher.Add(p.pod_set).Add(p.needed).Add(p.found).Add(p.beside_leaving).Add(p.may_evict);
+    hasher.Add(p.most.has_value()).Add(p.most.value_or(0));
     hasher.Add(p.evicts_below.has_value()).Add(p.evicts_below.value_or(0)).Add(p.evicted);
     p.why.AddTo(hasher);
     hasher.Add(p.topology.has_value());
@@ -188,6 +189,7 @@ void Plan::AddTo(Hasher& hasher) const {
   for (const PassDecision& p : passes) {
     hasher.Add(p.workload.value).Add(p.uid.value).Add(p.pass).Add(p.refusal.has_value());
     for (const NameId node : p.failed) hasher.Add(node.value);
+    if (p.gang) p.gang->AddTo(hasher);
   }
   for (const PassHeldUp& p : held_up) hasher.Add(p.workload.value).Add(p.uid.value);
   for (const WorkloadId workload : workloads) hasher.Add(workload.value);

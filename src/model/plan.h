@@ -130,7 +130,9 @@ struct PlacesRefusal {
   // none may be, or it is promised its places.
   std::optional<int64_t> evicts_below = {};
   uint32_t evicted = 0;  // Pods that are to leave nodes for it: their room is its own then.
-  Refusal why;           // Of the first that found none, beside the others.
+  // So many would find nodes if nothing stood on any. Nothing: all of them, or nobody counted.
+  std::optional<uint32_t> most = {};
+  Refusal why;                                   // Of the first that found none, beside the others.
   std::optional<TopologyRefusal> topology = {};  // Where they are placed by one: why they are not.
   bool operator==(const PlacesRefusal&) const = default;
 };
@@ -179,16 +181,19 @@ enum class Pass : uint8_t {
   kNone,
   kPlace,    // Its checks are passed: its pods get places, and it is admitted.
   kReplace,  // Pods whose nodes failed get others.
+  kLetGo,    // The group of its pods could not start with them any more, and has not.
 };
 
 // The workload gets the places that State::workloads() says were decided; or is evicted, for there
-// are none.
+// are none, or it could not start there.
 struct PassDecision {
   WorkloadId workload;
   OwnerId uid;
   Pass pass = Pass::kNone;
   std::vector<NameId> failed = {};            // kReplace: the nodes that this is about.
-  std::optional<PlacesRefusal> refusal = {};  // It is evicted.
+  std::optional<PlacesRefusal> refusal = {};  // It is evicted: why it gets no places.
+  std::optional<Refusal> gang = {};  // kLetGo: why its group can't start. Nothing: it is not there.
+  [[nodiscard]] bool evicts() const { return refusal || pass == Pass::kLetGo; }
   bool operator==(const PassDecision&) const = default;
 };
 

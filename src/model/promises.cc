@@ -243,6 +243,7 @@ void State::NoteOverdue(PodId id) {
   pod.released = false;
   EndEviction(id);
   SettleClaims(id);
+  NoteSlot(id);
 }
 
 // Whether it is evicted for somebody, and what its budgets are charged for that, end together: but

@@ -261,14 +261,23 @@ std::optional<State::QuotaShort> State::ShortFor(GroupId group) const {
   return ShortIn(q, RestOf(group), {}, /*to_come=*/true);
 }
 
-std::optional<State::QuotaShort> State::NeverFor(GroupId group,
+std::optional<State::QuotaShort> State::ShortFor(GroupId group,
                                                  std::span<const ResourceAmount> need) const {
   const QueueId q = ChargedQueueOf(group);
   if (!q.valid()) return std::nullopt;
   std::vector<ClaimId> own;
   if (const ClaimId kept = ledger_.first_of_owner(groups_.at(group).uid); kept.valid())
     own.push_back(kept);
-  const std::optional<QuotaShort> lacks = ShortIn(q, need, own, /*to_come=*/true);
+  groups_.ForMembers(groups_.at(group).key, [&](PodId pod) {
+    const ClaimId share = ShareOf(OwnerOf(pod));
+    if (share.valid() && ledger_.claim(share).state == ClaimState::kReserved) own.push_back(share);
+  });
+  return ShortIn(q, need, own, /*to_come=*/true);
+}
+
+std::optional<State::QuotaShort> State::NeverFor(GroupId group,
+                                                 std::span<const ResourceAmount> need) const {
+  const std::optional<QuotaShort> lacks = ShortFor(group, need);
   return lacks && lacks->never ? lacks : std::nullopt;
 }
 

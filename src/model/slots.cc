@@ -411,10 +411,11 @@ void State::PutSlots(Transaction& t, WorkloadId id) {
   if (!std::ranges::equal(of.places, wanted, {}, &SlotTable::Place::slot)) Replace(t, id, wanted);
   const std::vector<uint32_t> to_come = PlacesToCome(id);
   for (uint32_t i = 0, next = 0; i < of.places.size(); ++i) {
-    if (next < to_come.size() && to_come[next] == i) {
-      ++next;
+    const bool comes = next < to_come.size() && to_come[next] == i;
+    if (comes) ++next;
+    if (comes || LeavesPlace(of.places[i].pod)) {
       BeginSlot(t, id, i);
-    } else if (!of.places[i].pod.valid()) {
+    } else {
       EndSlot(t, id, i);
     }
   }
@@ -476,6 +477,14 @@ bool State::WillHold(const Claim& claim, int32_t priority) const {
   return true;
 }
 
+// Whether the pod, if it is one, leaves its node by itself, or for who deleted it: its place is its
+// workload's from now on, or others would be promised what it leaves.
+bool State::LeavesPlace(PodId id) const {
+  if (!id.valid() || faults_.leave_places) return false;
+  const Pod& pod = pods_.at(id);
+  return pod.terminating && !pod.terminal && !pod.overdue && pod.node.valid() && !IsToLeave(id);
+}
+
 // Whoever changes them changes the ledger, too.
 void State::BeginSlot(Transaction& t, WorkloadId id, uint32_t place) {
   SlotTable::OfWorkload& of = slots_.of(id);
@@ -483,6 +492,7 @@ void State::BeginSlot(Transaction& t, WorkloadId id, uint32_t place) {
   const Claim wanted = ClaimOfSlot(id, place);
   if (claim.valid()) {
     if (!SameClaim(ledger_.claim(claim), wanted)) t.Change(claim, wanted);
+    if (!of.places[place].pod.valid()) of.free.insert(place);
     return;
   }
   // Nobody comes to a place of who leaves.
@@ -491,7 +501,7 @@ void State::BeginSlot(Transaction& t, WorkloadId id, uint32_t place) {
   if (slots_.free_count_ >= limits::kFreeSlotsMax || faults_.forget_slots) return;
   if (of.places[place].priority && !WillHold(wanted, *of.places[place].priority)) return;
   claim = t.Add(wanted);
-  of.free.insert(place);
+  if (!of.places[place].pod.valid()) of.free.insert(place);
   ++slots_.free_count_;
 }
 
@@ -556,14 +566,44 @@ void State::NoteSlot(PodId id) {
     if (before.place) GiveBack(before.workload, *before.place);
   }
   if (job.valid() && !slots_.PlaceOf(id)) TakePlace(id);
+  const SlotTable::Place* place = slots_.PlaceOf(id);
+  if (place != nullptr && place->claim.valid() != LeavesPlace(id)) {
+    const WorkloadId workload = slots_.of(id).workload;
+    MakeRowsOfSlots(workload);
+    Transaction t = Begin();
+    PutSlots(t, workload);
+    t.Commit(Cause::kObserved);
+    DropLeftGhosts();
+  }
   // Whether it leaves is its workload's to say.
   if (pods_.used(id) && before.job != job) SettleClaims(id);
+  if (pods_.used(id)) NoteAdmitted(id);
 }
 
 // Those without a place are the oldest workload's, which may be another now.
 void State::SettleSeekers(OwnerId job) {
   const std::span<const PodId> seekers = slots_.SeekersOf(job);
-  for (const PodId pod : std::vector(seekers.begin(), seekers.end())) SettleClaims(pod);
+  for (const PodId pod : std::vector(seekers.begin(), seekers.end())) {
+    SettleClaims(pod);
+    NoteAdmitted(pod);
+  }
+}
+
+bool State::IsAdmitted(PodId id) const {
+  const WorkloadId workload = WorkloadOf(id);
+  return workload.valid() && HoldsPlaces(workloads_.at(workload)) && !faults_.admitted_wait_by_age;
+}
+
+// As far as objects tell, so that nothing that is decided changes who goes before whom.
+void State::NoteAdmitted(PodId id) {
+  const bool admitted = IsAdmitted(id);
+  if (pods_.at(id).admitted == admitted) return;
+  pods_.mutable_at(id).admitted = admitted;
+  changed_pods_.push_back(id);
+}
+
+void State::NoteAdmittedOf(WorkloadId id) {
+  for (const PodId pod : PodsOf(id)) NoteAdmitted(pod);
 }
 
 // Whether it took one.
@@ -578,7 +618,8 @@ bool State::TakePlace(PodId id) {
     // What leaves is nobody's to take.
     if (IsLeaving(of)) continue;
     workload = of;
-    place = FindPlace(of, id, [](const SlotTable::Place& p) { return p.claim.valid(); });
+    place = FindPlace(of, id,
+                      [](const SlotTable::Place& p) { return p.claim.valid() && !p.pod.valid(); });
     if (stands && (!place || slots_.PlacesOf(of)[*place].slot.node != on)) {
       // One that was lost to others is had again by who stands there all the same.
       const auto lost = FindPlace(of, id, [&](const SlotTable::Place& p) {

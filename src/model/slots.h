@@ -44,7 +44,8 @@ struct TopologyPlaces {
 };
 
 // The slots of workloads, and the pods of the jobs that they are of. A slot that no pod took is
-// a claim of the workload on its node; one that was taken is none, for the pod has its own.
+// a claim of the workload on its node; one that was taken is none, for the pod has its own, unless
+// that leaves.
 //
 // Which pod took which slot is noted here; all else follows from rows. State keeps it. O(log slots)
 // per pod, but O(slots that are free) for one that was placed before it took one.
@@ -54,7 +55,8 @@ class SlotTable {
     Slot slot;
     PodId pod;      // Who took it; invalid: nobody.
     ClaimId claim;  // Of the workload on its node; invalid: it was taken, is not needed any more,
-                    // or others got its room when the pod that had it was gone.
+                    // or others got its room when the pod that had it was gone. It begins when
+                    // that pod begins to leave.
     std::optional<int32_t> priority = {};  // Of the pod that took it last.
   };
 
@@ -81,7 +83,7 @@ class SlotTable {
 
   struct OfWorkload {
     std::vector<Place> places;  // By pod set.
-    std::set<uint32_t> free;    // Those with a claim.
+    std::set<uint32_t> free;    // Those with a claim that nobody has.
     std::vector<ClaimId> promised;
   };
   struct OfPod {

@@ -144,7 +144,11 @@ class State {
   void ChargeAsPlaced(Transaction& t, PodId member) const;
   // Whether what the group asks to be kept for it can be. O(members + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group) const;
-  // What the group's queue could never have of that, whoever left it. O(resources x levels).
+  // What the group's queue has too little of for that, beside what it keeps for the group and its
+  // members that are promised places, once all that leave are gone. O(members + resources x levels).
+  [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group,
+                                                   std::span<const ResourceAmount> need) const;
+  // The same, whoever left it.
   [[nodiscard]] std::optional<QuotaShort> NeverFor(GroupId group,
                                                    std::span<const ResourceAmount> need) const;
 
@@ -167,6 +171,8 @@ class State {
   // The pod's claim on a node in any state; invalid when it has none. What it is charged in the
   // queue tree are other claims.
   [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.NodeClaimOf(OwnerOf(pod)); }
+  // Whether it is of a workload that holds quota and places, as Pod::admitted is to say. O(1).
+  [[nodiscard]] bool IsAdmitted(PodId pod) const;
   // Its claim, if that is a promise; else invalid.
   [[nodiscard]] ClaimId PromiseOf(PodId pod) const;
   // Who is evicted for the pod and not gone yet. O(claims of the node it is promised).
@@ -418,6 +424,9 @@ class State {
   void PutSlots(Transaction& t, WorkloadId workload);
   void Replace(Transaction& t, WorkloadId workload, std::span<const Slot> wanted);
   [[nodiscard]] bool WillHold(const Claim& claim, int32_t priority) const;
+  [[nodiscard]] bool LeavesPlace(PodId pod) const;
+  void NoteAdmitted(PodId pod);
+  void NoteAdmittedOf(WorkloadId workload);
   void BeginSlot(Transaction& t, WorkloadId workload, uint32_t place);
   void EndSlot(Transaction& t, WorkloadId workload, uint32_t place);
   [[nodiscard]] std::vector<PodId> SeekersInOrder(OwnerId job) const;

@@ -175,6 +175,9 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .stand_on_hold = bugs.stands_on_hold,
                            .readmit_at_once = bugs.readmitted_at_once,
                            .first_failure_alone = bugs.first_failure_alone,
+                           .leave_places = bugs.places_left,
+                           .unready_gets_quota = bugs.unready_gets_quota,
+                           .unready_keeps_quota = bugs.unready_keeps_quota,
                            .no_pass_once_admitted = bugs.second_pass_missed,
                            .unfelt = bugs.unfelt};
   return options;

@@ -81,6 +81,9 @@ struct PlantedBugs {
   bool readmitted_at_once = false;
   bool first_failure_alone = false;
   bool second_pass_missed = false;
+  bool places_left = false;
+  bool unready_gets_quota = false;
+  bool unready_keeps_quota = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;

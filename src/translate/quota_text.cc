@@ -156,7 +156,7 @@ WaitText BarText(const model::WorkloadRefusal& refusal, const model::Workload& r
     case model::QueueBar::kTooMany:
       return {"Misconfigured", TooManyText(row)};
     case model::QueueBar::kGang:
-      return {"WaitingForGang", UnreadyText(row, refusal, state)};
+      return {std::string(kWaitingForGang), UnreadyText(row, refusal, state)};
   }
   return {};
 }
@@ -230,8 +230,10 @@ std::string PlacesRefusalText(const model::PlacesRefusal& refusal, const model::
     return fmt::format("couldn't assign flavors to pod set {}{}: {}", pod_set, beside,
                        TopologyRefusalText(*refusal.topology, state.vocabulary()));
   }
-  return fmt::format("only {} of {} pods of pod set {} find nodes{}: {}", refusal.found,
-                     refusal.needed, pod_set, beside, FailedSchedulingText(refusal.why, state));
+  return fmt::format(
+      "only {} of {} pods of pod set {} find nodes{}: {}{}", refusal.found, refusal.needed, pod_set,
+      beside, FailedSchedulingText(refusal.why, state),
+      refusal.most ? fmt::format(" Even empty nodes would hold {} of them.", *refusal.most) : "");
 }
 
 std::string ResourceAmountText(std::string_view resource, int64_t amount) {
@@ -585,7 +587,10 @@ std::string AdviceText(const model::WorkloadRefusal& refusal, const model::Vocab
   if (refusal.bar != model::QueueBar::kNone || refusal.promised) return "";
   if (!refusal.places.empty()) {
     const auto& topology = refusal.places.front().topology;
-    return topology ? TopologyAdvice(*topology, vocabulary) : "";
+    if (topology) return TopologyAdvice(*topology, vocabulary);
+    return refusal.places.front().most
+               ? "request less for each pod, ask for fewer pods, or add nodes that hold them"
+               : "";
   }
   if (refusal.fault != model::TopologyFault::kNone) return FaultAdvice(refusal.fault);
   if (refusal.unfit == model::Unfit::kWaiting) return "";

@@ -38,6 +38,8 @@ struct WaitText {
 [[nodiscard]] WaitText WithAdvice(WaitText why, const model::WorkloadRefusal& refusal,
                                   const model::Vocabulary& vocabulary);
 
+// The reason where its pods are of a group that could not start with them.
+inline constexpr std::string_view kWaitingForGang = "WaitingForGang";
 // The reason where there is quota, and no place in a topology.
 inline constexpr std::string_view kNoPlaceInTopology = "TopologyPlacementFailed";
 // "only 1 of 2 pods of pod set main find nodes: ...", or Kueue's words for a topology.

@@ -107,5 +107,35 @@ def gang_that_waits(test):
     remove_queues(test, name)
 
 
+@case("a queued Job whose PodGroup can't start any more before it did gives its quota back", needs=CUSTOM)
+def gang_that_lost_a_member(test):
+    name = make_queues(test, "1")
+    annotations = {"scheduling.k8s.io/group-name": "train"}
+    test.create(test.path("podgroups", group=VOLCANO), named("train", "PodGroup", VOLCANO, spec={"minMember": 3}))
+    # It counts as a member, and there is no node for it.
+    leader = objects.pod("leader", cpu="100m", annotations=annotations)
+    leader["spec"]["nodeSelector"] = {"there": "is none"}
+    test.kubectl("create", "-f", "-", stdin=leader)
+    job = queued(objects.job("train", parallelism=2, completions=2))
+    template = job["spec"]["template"]
+    template["metadata"] = {"annotations": annotations}
+    template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("it is admitted", lambda: says(test, "train", "Admitted")[0] == "True")
+    test.wait("its pods are there", lambda: len(test.pods("job-name=train")) == 2)
+    test.kubectl("delete", "pod", "leader")
+    why = lambda: says(test, "train", "QuotaReserved")
+    test.wait(
+        "it waits without quota",
+        lambda: why()[:2] == ("False", "WaitingForGang") and "it needs 3 more, and 2 wait" in why()[2],
+    )
+    test.equal(says(test, "train", "Evicted")[1], "WaitingForGang", "why it was evicted")
+    test.wait("its pods are gone", lambda: not test.pods("job-name=train"))
+    test.kubectl("patch", "podgroup", "train", "--type=merge", "-p", '{"spec":{"minMember":2}}')
+    test.wait("both its pods have nodes", lambda: len(nodes(test, "train")) == 2)
+    test.kubectl("delete", "job", "train")
+    remove_queues(test, name)
+
+
 def nodes(test, job):
     return [pod["metadata"]["name"] for pod in test.pods(f"job-name={job}") if "nodeName" in pod["spec"]]
