@@ -265,6 +265,28 @@ def defaults(test):
     remove_queues(test, name)
 
 
+@case("what the server refuses an admitted Job is told by berth why", needs=CUSTOM)
+def refused(test):
+    name = make_queues(test, "1")
+    # Kueue lets pass what has no limit, the server of pods does not.
+    item = {"type": "Pod", "max": {"cpu": "1"}}
+    test.kubectl("create", "-f", "-", stdin=named("limits", "LimitRange", "v1", spec={"limits": [item]}))
+    job = queued(objects.job("j"))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    explains = lambda what: test.berth("why", what, "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}", *test.cluster.why_options()).stdout
+    pattern = r"\n  creating pods of its Job was refused( \d+ times)?, last told at 2.*: maximum cpu usage per Pod is 1\. +No limit is specified; it is tried again"
+    test.wait("it is admitted", lambda: says(test, "j", "Admitted")[0] == "True")
+    test.wait("its Job says so", lambda: "No limit is specified" in explains("job/j"))
+    for what in ("job/j", "workload/" + workload(test, "j")["metadata"]["name"]):
+        test.match(pattern, explains(what), "why")
+    test.kubectl("delete", "limitrange", "limits")
+    test.wait("it runs", lambda: len(test.pods("job-name=j")) == 1)
+    test.wait("and says so", lambda: "was refused" not in explains("job/j"))
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)
+
+
 @case("queues that can't be are refused, and say what is wrong with what they say", on=OURS, needs=CUSTOM, each_kubectl=True)
 def bad_queues(test):
     name = test.unique("cq")
