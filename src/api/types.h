@@ -153,6 +153,7 @@ struct PodCondition {
 struct PodSpec {
   std::string scheduler_name;
   std::string priority_class_name;
+  std::string runtime_class_name;
   int64_t priority = 0;
   std::string preemption_policy;
   std::vector<std::string> scheduling_gates;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/refusals_text.h"
 #include "cli/why_text.h"
 #include "cli/workload_text.h"
 #include "client/request.h"
@@ -45,26 +46,57 @@ std::string Owner(const Endpoint& endpoint, const std::string& namespace_name,
   return "";
 }
 
+std::string ReadJob(const Endpoint& endpoint, const std::string& namespace_name,
+                    const std::string& name) {
+  return Read(endpoint,
+              fmt::format("/apis/batch/v1/namespaces/{}/jobs/{}",
+                          client::PercentEncode(namespace_name), client::PercentEncode(name)));
+}
+
+std::string ReadWorkload(const Endpoint& endpoint, const std::string& namespace_name,
+                         const std::string& name) {
+  return Read(endpoint,
+              fmt::format("/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads/{}",
+                          client::PercentEncode(namespace_name), client::PercentEncode(name)));
+}
+
 // The Workload of a Job; empty when there is none.
 std::string WorkloadOf(const Endpoint& endpoint, const std::string& namespace_name,
                        const std::string& job) {
-  const std::string space = client::PercentEncode(namespace_name);
-  const std::string uid =
-      cli::UidOf(Read(endpoint, fmt::format("/apis/batch/v1/namespaces/{}/jobs/{}", space,
-                                            client::PercentEncode(job))));
+  const std::string uid = cli::UidOf(ReadJob(endpoint, namespace_name, job));
   if (uid.empty()) return "";
   return cli::FirstNameOf(
       Read(endpoint, fmt::format("/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads?limit=1&"
                                  "labelSelector={}",
-                                 space, client::PercentEncode("kueue.x-k8s.io/job-uid=" + uid))));
+                                 client::PercentEncode(namespace_name),
+                                 client::PercentEncode("kueue.x-k8s.io/job-uid=" + uid))));
 }
 
-// Of a Workload that the scheduler does not know: what its object says of that; else empty.
-std::string RefusedWorkload(const Endpoint& endpoint, const std::string& namespace_name,
-                            const std::string& name) {
-  return cli::RefusedWorkloadText(Read(
-      endpoint, fmt::format("/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads/{}",
-                            client::PercentEncode(namespace_name), client::PercentEncode(name))));
+// The warnings about an object.
+std::string ReadWarnings(const Endpoint& endpoint, const std::string& namespace_name,
+                         const std::string& object) {
+  const std::string uid = cli::UidOf(object);
+  if (uid.empty()) return "";
+  return Read(endpoint,
+              fmt::format("/api/v1/namespaces/{}/events?fieldSelector={}",
+                          client::PercentEncode(namespace_name),
+                          client::PercentEncode("type=Warning,involvedObject.uid=" + uid)));
+}
+
+// What the server refuses of a Job or its Workload to those who control them. Either may be empty.
+std::string Refusals(const Endpoint& endpoint, const std::string& namespace_name, std::string job,
+                     const std::string& workload) {
+  const std::string of_workload =
+      workload.empty() ? "" : ReadWorkload(endpoint, namespace_name, workload);
+  if (job.empty()) job = cli::JobOf(of_workload);
+  if (job.empty()) return "";
+  const std::string of_job = ReadJob(endpoint, namespace_name, job);
+  const std::string job_events = ReadWarnings(endpoint, namespace_name, of_job);
+  const std::string workload_events = ReadWarnings(endpoint, namespace_name, of_workload);
+  return cli::RefusalsText({.job = of_job,
+                            .workload = of_workload,
+                            .events_of_job = job_events,
+                            .events_of_workload = workload_events});
 }
 
 // Of what /debug/why is asked.
@@ -81,12 +113,6 @@ const char* ParameterOf(cli::WhyOptions::Kind kind) {
   return "workload";
 }
 
-Result<std::string> TextOf(cli::WhyOptions::Kind kind, const env::HttpResponse& answer) {
-  return kind == cli::WhyOptions::Kind::kGroup
-             ? cli::WhyGroupText(answer.status, answer.body.view())
-             : cli::WhyWorkloadText(answer.status, answer.body.view());
-}
-
 int Failed(const std::string& text) {
   fmt::print(stderr, "berth why: {}\n", text);
   return cli::kFailed;
@@ -96,6 +122,25 @@ int Print(const Result<std::string>& text) {
   if (!text) return Failed(text.error().message);
   fmt::print("{}", *text);
   return cli::kOk;
+}
+
+struct Asked {
+  std::string namespace_name;
+  std::string workload;
+  std::string job;  // Empty: that which controls the Workload.
+};
+
+// What the scheduler says of a Workload, or where it does not know it its object, and what
+// controllers were refused.
+int PrintWorkload(const Endpoint& endpoint, const Asked& asked, const env::HttpResponse& answer) {
+  Result<std::string> text = cli::WhyWorkloadText(answer.status, answer.body.view());
+  if (answer.status == 404) {
+    std::string refused =
+        cli::RefusedWorkloadText(ReadWorkload(endpoint, asked.namespace_name, asked.workload));
+    if (!refused.empty()) text = std::move(refused);
+  }
+  if (text) *text += Refusals(endpoint, asked.namespace_name, asked.job, asked.workload);
+  return Print(text);
 }
 
 }  // namespace
@@ -113,11 +158,12 @@ int Why(const cli::WhyOptions& options) {
   if (options.kind == cli::WhyOptions::Kind::kJob) {
     object = WorkloadOf(api, name, options.name);
     if (object.empty()) {
-      const std::string owner = Owner(api, name, options.name);
-      return Failed(
-          fmt::format("no Workload is there for Job {} of namespace {}: it has no queue name, does "
-                      "not exist, or its events say why none could be made{}",
-                      options.name, name, owner));
+      const std::string refusals = Refusals(api, name, options.name, "");
+      return Failed(fmt::format(
+          "no Workload is there for Job {} of namespace {}: it has no queue name, does "
+          "not exist, or its events say why none could be made{}{}{}",
+          options.name, name, Owner(api, name, options.name), refusals.empty() ? "" : "\n",
+          refusals.substr(0, refusals.size() - (refusals.empty() ? 0 : 1))));
     }
   }
   env::HttpRequest request;
@@ -130,16 +176,14 @@ int Why(const cli::WhyOptions& options) {
     fmt::print("{}\n", answer->body.view());
     return cli::kOk;
   }
-  const bool of_workload = options.kind == cli::WhyOptions::Kind::kWorkload ||
-                           options.kind == cli::WhyOptions::Kind::kJob;
-  if (of_workload && answer->status == 404) {
-    const std::string refused = RefusedWorkload(api, name, object);
-    if (!refused.empty()) {
-      fmt::print("{}", refused);
-      return cli::kOk;
-    }
+  if (options.kind == cli::WhyOptions::Kind::kGroup)
+    return Print(cli::WhyGroupText(answer->status, answer->body.view()));
+  if (options.kind != cli::WhyOptions::Kind::kPod) {
+    const bool by_job = options.kind == cli::WhyOptions::Kind::kJob;
+    return PrintWorkload(
+        api, {.namespace_name = name, .workload = object, .job = by_job ? options.name : ""},
+        *answer);
   }
-  if (options.kind != cli::WhyOptions::Kind::kPod) return Print(TextOf(options.kind, *answer));
   std::string owner;
   if (!options.json && cli::SaysUnknownPod(answer->status, answer->body.view())) {
     const std::string pod =

@@ -75,6 +75,51 @@ void ReadPriorityClass(Errors& errors, const Element& root, api::PriorityClass& 
   });
 }
 
+void ReadLimitRangeItem(Errors& errors, const Element& element, api::LimitRangeItem& out) {
+  constexpr std::string_view kField = "spec.limits";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "type") {
+      Read(errors, kField, value, out.type);
+    } else if (key == "max") {
+      reader::ReadAsked(errors, kField, value, out.max);
+    } else if (key == "min") {
+      reader::ReadAsked(errors, kField, value, out.min);
+    } else if (key == "default") {
+      reader::ReadAsked(errors, kField, value, out.defaults);
+    } else if (key == "defaultRequest") {
+      reader::ReadAsked(errors, kField, value, out.default_requests);
+    }
+  });
+}
+
+void ReadLimitRange(Errors& errors, const Element& root, api::LimitRange& out) {
+  const auto spec = [&](std::string_view key, const Element& value) {
+    if (key != "limits") return;
+    ForItems(errors, "spec.limits", value, [&](const Element& item) {
+      ReadLimitRangeItem(errors, item, out.items.emplace_back());
+    });
+  };
+  ReadObject(errors, root, out.meta, spec,
+             [](std::string_view /*key*/, const Element& /*value*/) {});
+}
+
+void ReadRuntimeClass(Errors& errors, const Element& root, api::RuntimeClass& out) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      Read(errors, key, value, out.meta);
+    } else if (key == "overhead") {
+      ForMembers(errors, key, value, [&](std::string_view name, const Element& amounts) {
+        if (name == "podFixed") Read(errors, "overhead.podFixed", amounts, out.overhead);
+      });
+    } else if (key == "scheduling") {
+      ForMembers(errors, key, value, [&](std::string_view name, const Element& of) {
+        if (name == "nodeSelector") Read(errors, "scheduling.nodeSelector", of, out.node_selector);
+        if (name == "tolerations") Read(errors, "scheduling.tolerations", of, out.tolerations);
+      });
+    }
+  });
+}
+
 void ReadLease(Errors& errors, const Element& root, api::Lease& out) {
   ReadObject(
       errors, root, out.meta,
@@ -379,6 +424,12 @@ Result<api::ConfigMap> Decoder::ConfigMap(std::string_view json) {
 }
 Result<api::PriorityClass> Decoder::PriorityClass(std::string_view json) {
   return Decode<api::PriorityClass>(buffers().parser, buffers().text, json, ReadPriorityClass);
+}
+Result<api::LimitRange> Decoder::LimitRange(std::string_view json) {
+  return Decode<api::LimitRange>(buffers().parser, buffers().text, json, ReadLimitRange);
+}
+Result<api::RuntimeClass> Decoder::RuntimeClass(std::string_view json) {
+  return Decode<api::RuntimeClass>(buffers().parser, buffers().text, json, ReadRuntimeClass);
 }
 Result<api::Lease> Decoder::Lease(std::string_view json) {
   return Decode<api::Lease>(buffers().parser, buffers().text, json, ReadLease);

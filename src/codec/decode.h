@@ -4,13 +4,14 @@
 #include <string_view>
 
 #include "api/groups.h"
+#include "api/pod_defaults.h"
 #include "api/quota.h"
 #include "api/types.h"
 #include "api/workloads.h"
 #include "base/result.h"
 
-// JSON documents to the typed views of api/types.h, api/workloads.h, api/groups.h and api/quota.h,
-// by simdjson.
+// JSON documents to the typed views of api/types.h, api/workloads.h, api/groups.h, api/quota.h and
+// api/pod_defaults.h, by simdjson.
 namespace berth::codec {
 
 // Holds the parser's buffers, so that decoding many documents allocates only what the views hold,
@@ -49,6 +50,8 @@ class Decoder {
   [[nodiscard]] Result<api::ServiceAccount> ServiceAccount(std::string_view json);
   [[nodiscard]] Result<api::ConfigMap> ConfigMap(std::string_view json);
   [[nodiscard]] Result<api::PriorityClass> PriorityClass(std::string_view json);
+  [[nodiscard]] Result<api::LimitRange> LimitRange(std::string_view json);
+  [[nodiscard]] Result<api::RuntimeClass> RuntimeClass(std::string_view json);
   [[nodiscard]] Result<api::Lease> Lease(std::string_view json);
   [[nodiscard]] Result<api::PodDisruptionBudget> PodDisruptionBudget(std::string_view json);
   [[nodiscard]] Result<api::PodGroup> PodGroup(std::string_view json);

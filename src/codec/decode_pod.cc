@@ -168,6 +168,8 @@ void ReadSpecNames(Errors& errors, std::string_view key, const Element& value, P
     Read(errors, "spec.schedulerName", value, out.scheduler_name);
   } else if (key == "priorityClassName") {
     Read(errors, "spec.priorityClassName", value, out.priority_class_name);
+  } else if (key == "runtimeClassName") {
+    Read(errors, "spec.runtimeClassName", value, out.runtime_class_name);
   } else if (key == "priority") {
     Read(errors, "spec.priority", value, out.priority);
   } else if (key == "preemptionPolicy") {

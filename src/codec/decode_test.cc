@@ -314,6 +314,24 @@ TEST(DecodeTest, SmallKindsDecode) {
                 ->holder,
             "h");
   EXPECT_EQ(decoder.PriorityClass(R"({"value":-3,"globalDefault":true})")->value, -3);
+  const auto range = decoder.LimitRange(
+      R"({"metadata":{"name":"r","namespace":"ns"},"spec":{"limits":[{"type":"Container",)"
+      R"("max":{"cpu":"4"},"min":{"cpu":"10m"},"default":{"cpu":2},"defaultRequest":{"cpu":"1"}}]}})");
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->items, std::vector<api::LimitRangeItem>{(api::LimitRangeItem{
+                              .type = "Container",
+                              .max = {{.name = "cpu", .amount = 4000}},
+                              .min = {{.name = "cpu", .amount = 10}},
+                              .defaults = {{.name = "cpu", .amount = 2000}},
+                              .default_requests = {{.name = "cpu", .amount = 1000}}})});
+  const auto runtime = decoder.RuntimeClass(
+      R"({"metadata":{"name":"kata"},"handler":"kata","overhead":{"podFixed":{"cpu":"250m"}},)"
+      R"("scheduling":{"nodeSelector":{"kata":"yes"},"tolerations":[{"key":"t"}]}})");
+  ASSERT_TRUE(runtime);
+  EXPECT_EQ(runtime->overhead, (api::ResourceList{{.name = "cpu", .amount = 250}}));
+  EXPECT_EQ(runtime->node_selector, (api::StringMap{{"kata", "yes"}}));
+  EXPECT_EQ(runtime->tolerations.at(0).key, "t");
+  EXPECT_FALSE(decoder.RuntimeClass(R"({"overhead":{"podFixed":[]}})"));
   EXPECT_EQ(decoder.ServiceAccount(R"({"imagePullSecrets":[{"name":"s"}]})")->image_pull_secrets[0],
             "s");
   EXPECT_EQ(decoder.ConfigMap(R"({"data":{"b":"2","a":"1"}})")->data[0].first, "a");

@@ -27,6 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(decoder.AdmissionCheck(text));
   static_cast<void>(decoder.Topology(text));
   static_cast<void>(decoder.WorkloadPriorityClass(text));
+  static_cast<void>(decoder.LimitRange(text));
+  static_cast<void>(decoder.RuntimeClass(text));
   static_cast<void>(decoder.Workload(text));
   static_cast<void>(decoder.Placement(text));
   if (const Result<api::TopologyAssignment> assignment = decoder.TopologyAssignment(text)) {

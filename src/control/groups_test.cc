@@ -194,6 +194,58 @@ TEST(Groups, AGangThatIsNotCompletedGivesBackWhatItHas) {
   EXPECT_EQ(TargetOf(rig.TakeOf("/pods/c/binding")), "n1");
 }
 
+// Of a gang that has a part of what it needs, what is told is what is so: its condition and those of
+// its members say no older count for the minute until it gives that back, and the same while the
+// bindings are tried again.
+TEST(Groups, AGangThatHasAPartSaysWhatItLacks) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11, 4'000)});
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 3));
+  for (const char* name : {"a", "b"}) rig.Event("pods", "ADDED", MemberJson(name, 113));
+  std::string status = R"({"phase":"Inqueue"})";
+  int version = 120;
+  // Its condition as the object has it once nothing is due any more.
+  const auto told = [&] {
+    rig.Pass(Duration::Seconds(2));
+    while (true) {
+      const env::SendRequest write = rig.TakeOf("/podgroups/g");
+      if (write.call.value == 0) break;
+      const std::string_view body = BodyOf(write);
+      status = body.substr(body.find(R"("status":)") + 9);
+      status.pop_back();
+      rig.Answer(write, 200, "{}");
+      rig.Event("groups", "MODIFIED", GroupJson("g1", version++, 3, "", status));
+      rig.Pass(Duration::Seconds(2));
+    }
+    const size_t at = status.find(R"("message":")") + 11;
+    return status.substr(at, status.find('"', at) - at);
+  };
+  EXPECT_EQ(told(), "PodGroup ns/g lacks members: it needs 3 more, and 2 wait.");
+  rig.Event("pods", "ADDED", MemberJson("c", 115));
+  rig.Answer(rig.TakeOf("/pods/a/binding"), 201, "{}");
+  rig.Event("pods", "MODIFIED", MemberJson("a", 116, "n1"));
+  rig.Answer(rig.TakeOf("/pods/b/binding"), 403, "{}");
+  rig.Answer(rig.TakeOf("/pods/c/binding"), 403, "{}");
+  const std::string lacks =
+      "PodGroup ns/g lacks 2 of the places that it needs at once: what was decided of 2 of its "
+      "members was refused or failed, and is tried again.";
+  EXPECT_NE(rig.Get("/debug/why?podgroup=ns/g").find(lacks), std::string::npos);
+  EXPECT_EQ(told(), lacks);
+  // The bindings are on their way again, and come to nothing again: nothing else is told.
+  rig.Answer(rig.TakeOf("/pods/b/binding"), 403, "{}");
+  EXPECT_EQ(rig.TakeOf("/podgroups/g").call.value, 0u);
+  rig.Answer(rig.TakeOf("/pods/c/binding"), 403, "{}");
+  rig.Pass(Duration::Seconds(1));
+  EXPECT_EQ(rig.TakeOf("/podgroups/g").call.value, 0u);
+  // One is bound.
+  rig.Pass(Duration::Seconds(5));
+  rig.Answer(rig.TakeOf("/pods/b/binding"), 201, "{}");
+  rig.Event("pods", "MODIFIED", MemberJson("b", 117, "n1"));
+  EXPECT_EQ(told(),
+            "PodGroup ns/g lacks 1 of the places that it needs at once: what was decided of 1 of "
+            "its members was refused or failed, and is tried again.");
+}
+
 // Whose group goes between the mark and the deletion stays.
 TEST(Groups, NobodyIsReleasedForAGroupThatIsGone) {
   Rig rig(Placing());

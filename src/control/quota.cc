@@ -40,8 +40,8 @@ bool IsRead(const client::ObjectEvent& event, const Result<T>& object, env::Outb
 Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Taking& taking,
                                       const api::Placement* placement,
                                       model::Vocabulary& vocabulary,
-                                      const translate::PriorityClasses* classes) {
-  auto facts = translate::WorkloadFacts(workload, vocabulary, placement, classes);
+                                      const translate::PodRules& rules) {
+  auto facts = translate::WorkloadFacts(workload, vocabulary, placement, rules);
   if (!facts) return facts;
   if (taking.keeps_turn && facts->status.evicted_for == model::EvictedFor::kPodsNotReady)
     facts->status.evicted_at = facts->status.created;
@@ -158,12 +158,16 @@ Quota::Quota(const Options& options, client::Client& client)
       namespaces_watch_(client.Watch({.resource = {.plural = "namespaces"}})),
       checks_watch_(client.Watch(KueueWatch("admissionchecks"))),
       workloads_watch_(client.Watch(KueueWatch("workloads"))),
+      limit_ranges_watch_(client.Watch({.resource = {.plural = "limitranges"}})),
+      runtime_classes_watch_(
+          client.Watch({.resource = {.group = "node.k8s.io", .plural = "runtimeclasses"}})),
       workloads_(options.workloads) {}
 
 bool Quota::Watches(client::WatchId watch) const {
   return watch == cluster_queues_watch_ || watch == cohorts_watch_ || watch == flavors_watch_ ||
          watch == topologies_watch_ || watch == local_queues_watch_ || watch == namespaces_watch_ ||
-         watch == checks_watch_ || watch == workloads_watch_;
+         watch == checks_watch_ || watch == workloads_watch_ || watch == limit_ranges_watch_ ||
+         watch == runtime_classes_watch_;
 }
 
 std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, const Reading& reading) {
@@ -171,7 +175,11 @@ std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, const Read
   model::Vocabulary& vocabulary = reading.vocabulary;
   env::Outbox& out = reading.out;
   recount_ = true;
-  if (event.change == client::Change::kDeleted) {
+  if (event.watch == limit_ranges_watch_) {
+    OnLimitRange(event, reading, facts);
+  } else if (event.watch == runtime_classes_watch_) {
+    OnRuntimeClass(event, reading, facts);
+  } else if (event.change == client::Change::kDeleted) {
     OnGone(event, vocabulary, facts);
   } else if (event.watch == cluster_queues_watch_) {
     OnClusterQueue(event, vocabulary, facts, out);
@@ -317,12 +325,21 @@ Quota::Resolved Quota::ResolveClaims(const api::Workload& workload, const Volume
   return resolved;
 }
 
+namespace {
+
+bool Waits(const api::Workload& workload) {
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+  return !status.reserved && !status.finished;
+}
+
+}  // namespace
+
 // With joint placement pods go where their volumes are.
 Result<model::WorkloadUpsert> Quota::Read(const api::Workload& workload, const Reading& reading) {
   const std::optional<api::Placement> placement = PlacementOf(workload, reading.out);
   const auto facts_of = [&](const api::Workload& as) {
     return control::FactsOf(as, taking_, placement ? &*placement : nullptr, reading.vocabulary,
-                            &classes_);
+                            rules_);
   };
   if (reading.volumes == nullptr || !std::ranges::any_of(workload.pod_sets, HasClaims)) {
     resolved_.erase(workload.meta.uid);
@@ -369,27 +386,70 @@ void Quota::OnWorkload(const client::ObjectEvent& event, const Reading& reading,
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
   // What was decided holds its places already, and those of before.
   if (news == Workloads::News::kPlaced) return;
+  const bool withdraws = read && news == Workloads::News::kWithdraws;
+  PutFacts(event.uid, std::move(read), facts);
+  if (withdraws) {
+    facts.emplace_back(model::ReservationOutcome{
+        .uid = event.uid, .outcome = model::WriteOutcome::kNotSent, .at = {}});
+  }
+}
+
+void Quota::PutFacts(std::string_view uid, Result<model::WorkloadUpsert> read, Facts& facts) {
   if (read) {
     facts.emplace_back(*std::move(read));
-    if (news == Workloads::News::kWithdraws) {
-      facts.emplace_back(model::ReservationOutcome{
-          .uid = event.uid, .outcome = model::WriteOutcome::kNotSent, .at = {}});
-    }
     return;
   }
-  workloads_.Want(event.uid, {.reason = "Misconfigured", .message = read.error().message});
-  facts.emplace_back(model::WorkloadRemove{.uid = event.uid});
+  workloads_.Want(uid, {.reason = "Misconfigured", .message = read.error().message});
+  facts.emplace_back(model::WorkloadRemove{.uid = std::string(uid)});
+}
+
+void Quota::OnLimitRange(const client::ObjectEvent& event, const Reading& reading, Facts& facts) {
+  if (event.change == client::Change::kDeleted) {
+    if (!rules_.defaults.RemoveRange(event.namespace_name, event.name)) return;
+  } else {
+    const auto range = decoder_.LimitRange(event.object.view());
+    if (!IsRead(event, range, reading.out) || !rules_.defaults.Put(*range)) return;
+  }
+  Reread(reading, facts, [&](const api::Workload& workload) {
+    return workload.meta.namespace_name == event.namespace_name;
+  });
+}
+
+void Quota::OnRuntimeClass(const client::ObjectEvent& event, const Reading& reading, Facts& facts) {
+  if (event.change == client::Change::kDeleted) {
+    if (!rules_.defaults.RemoveClass(event.name)) return;
+  } else {
+    const auto of = decoder_.RuntimeClass(event.object.view());
+    if (!IsRead(event, of, reading.out) || !rules_.defaults.Put(*of)) return;
+  }
+  Reread(reading, facts, [&](const api::Workload& workload) {
+    return std::ranges::any_of(workload.pod_sets, [&](const api::WorkloadPodSet& pods) {
+      return pods.spec->runtime_class_name == event.name;
+    });
+  });
+}
+
+// Pods of those that hold quota are there, or come as they were when they got it; what they are
+// charged stands (K039).
+template <typename Concerns>
+void Quota::Reread(const Reading& reading, Facts& facts, Concerns concerns) {
+  std::vector<const api::Workload*> those;
+  workloads_.ForEach([&](const api::Workload& workload) {
+    if (Waits(workload) && concerns(workload)) those.push_back(&workload);
+  });
+  for (const api::Workload* workload : those)
+    PutFacts(workload->meta.uid, Read(*workload, reading), facts);
 }
 
 std::vector<model::Delta> Quota::OnClass(std::string_view name,
                                          const std::optional<api::PriorityClass>& now,
                                          const Reading& reading) {
   Facts facts;
-  const translate::PriorityClasses before = classes_;
-  if (!(now ? classes_.Put(*now) : classes_.Remove(name))) return facts;
+  const translate::PriorityClasses before = rules_.classes;
+  if (!(now ? rules_.classes.Put(*now) : rules_.classes.Remove(name))) return facts;
   workloads_.ForEach([&](const api::Workload& workload) {
     const bool same = std::ranges::all_of(workload.pod_sets, [&](const api::WorkloadPodSet& pods) {
-      return before.Of(*pods.spec) == classes_.Of(*pods.spec);
+      return before.Of(*pods.spec) == rules_.classes.Of(*pods.spec);
     });
     if (same) return;
     auto read = Read(workload, reading);
@@ -592,7 +652,8 @@ void Quota::AddTo(Hasher& hasher) const {
   workloads_.AddTo(hasher);
   queues_.AddTo(hasher);
   in_use_.AddTo(hasher);
-  classes_.AddTo(hasher);
+  rules_.classes.AddTo(hasher);
+  rules_.defaults.AddTo(hasher);
   hasher.Add(held_back_.size()).Add(ask_held_back_ && !held_back_.empty());
   for (const std::string& uid : held_back_) hasher.Add(uid);
   hasher.Add(listed_).Add(recount_).Add(next_count_.ns);

@@ -22,7 +22,7 @@
 #include "env/actor.h"
 #include "model/delta.h"
 #include "model/plan.h"
-#include "translate/priority_classes.h"
+#include "translate/workload_facts.h"
 
 namespace berth::control {
 
@@ -59,15 +59,18 @@ struct Taking {
 };
 // As translate::WorkloadFacts, and which of its pods are ours; with joint placement what they ask
 // for that can't be honoured bars it.
-[[nodiscard]] Result<model::WorkloadUpsert> FactsOf(
-    const api::Workload& workload, const Taking& taking, const api::Placement* placement,
-    model::Vocabulary& vocabulary, const translate::PriorityClasses* classes = nullptr);
+[[nodiscard]] Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload,
+                                                    const Taking& taking,
+                                                    const api::Placement* placement,
+                                                    model::Vocabulary& vocabulary,
+                                                    const translate::PodRules& rules = {});
 // Whom the ClusterQueue lets in, of namespaces' labels; a selector that is not understood lets
 // nobody in, as upstream.
 [[nodiscard]] api::LabelQuery NamespacesOf(const api::ClusterQueue& queue);
 
 // What the scheduler sees of quota, and what it writes of it: Kueue's queues, cohorts, flavors,
-// topologies and Workloads become facts; the plan's reservations and reasons, whether queues are
+// topologies and Workloads become facts, Workloads with what LimitRanges and RuntimeClasses will
+// give their pods; the plan's reservations and reasons, whether queues are
 // ready and how many wait in them, their status; what is in use is kept from going.
 //
 // A server that knows none of these kinds has none of them. A copyable value. Cost per event:
@@ -167,6 +170,12 @@ class Quota {
                                               const Volumes& volumes);
   [[nodiscard]] Result<model::WorkloadUpsert> Read(const api::Workload& workload,
                                                    const Reading& reading);
+  void PutFacts(std::string_view uid, Result<model::WorkloadUpsert> read, Facts& facts);
+  void OnLimitRange(const client::ObjectEvent& event, const Reading& reading, Facts& facts);
+  void OnRuntimeClass(const client::ObjectEvent& event, const Reading& reading, Facts& facts);
+  // Those that wait and that it concerns.
+  template <typename Concerns>
+  void Reread(const Reading& reading, Facts& facts, Concerns concerns);
   void OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
   [[nodiscard]] model::LocalQueueUpsert FactsOf(const std::string& key,
                                                 const LocalQueue& queue) const;
@@ -192,8 +201,10 @@ class Quota {
   client::WatchId namespaces_watch_;
   client::WatchId checks_watch_;
   client::WatchId workloads_watch_;
+  client::WatchId limit_ranges_watch_;
+  client::WatchId runtime_classes_watch_;
   Workloads workloads_;
-  translate::PriorityClasses classes_;
+  translate::PodRules rules_;
   Queues queues_{StatusOptions{}};
   InUse in_use_{StatusOptions{}};
   // By uid: who is evicted once those are that refused it before.

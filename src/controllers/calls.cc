@@ -39,6 +39,13 @@ std::string FailureText(const env::HttpResponse& response) {
                                 : std::move(status.message);
 }
 
+// Whether the object, as it was read after the write, is as it was before.
+bool IsUndone(const Write& write, const api::ObjectMeta& now) {
+  if (now.uid != write.uid) return false;
+  if (write.verb == Verb::kDelete) return !now.deletion_time.has_value();
+  return write.verb != Verb::kCreate && now.resource_version == write.resource_version;
+}
+
 std::string_view TroubleOf(Verb verb) {
   return verb == Verb::kCreate ? "FailedCreate" : "FailedDelete";
 }
@@ -104,9 +111,34 @@ std::vector<Told> ToldOf(const Write& write, Part part, const std::string& name)
   return {};
 }
 
-// The Event of a creation or deletion for an owner that was refused.
+bool IsPatch(Verb verb) { return verb == Verb::kPatch || verb == Verb::kPatchStatus; }
+
+// The Event of a change of a Job or its Workload that was refused: told of the Workload where it
+// was to be changed.
+Told FailedPatchOf(const Write& write, std::string_view message) {
+  const std::string done = write.told.empty() ? "" : write.told.front().reason;
+  Told told{.warning = true, .reason = "FailedUpdate", .message = {}};
+  std::string_view what = write.verb == Verb::kPatchStatus ? "updating its status" : "updating it";
+  if (done == "Started") {
+    told.reason = "FailedStart";
+    what = "starting";
+  } else if (done == "Stopped") {
+    told.reason = "FailedStop";
+    what = "stopping";
+  }
+  told.message = fmt::format("Error {}: {}", what, message);
+  if (write.kind == api::KindId::kWorkload) told.about = write.uid;
+  return told;
+}
+
+// The Event of a write for an owner that was refused.
 std::optional<Told> FailureOf(const Write& write, Part part, const std::string& name,
                               std::string_view message) {
+  if (IsPatch(write.verb)) {
+    const bool told = (part == Part::kJob && write.kind == api::KindId::kJob) ||
+                      (part == Part::kWorkload && write.kind != api::KindId::kPod);
+    return told ? std::optional(FailedPatchOf(write, message)) : std::nullopt;
+  }
   const bool creating = write.verb == Verb::kCreate;
   if (write.kind == api::KindId::kReplicaSet && part == Part::kDeployment && creating) {
     return Told{
@@ -387,8 +419,7 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       const std::string_view body = done.response.body.view();
       const Result<api::ObjectHead> head = codec::DecodeHead(body);
       if (head && !uid.empty() && head->meta.uid != uid) KnownGone(now, call);
-      const bool stays = head && head->meta.uid == uid && !head->meta.deletion_time.has_value();
-      if (call.reading && call.write.verb == Verb::kDelete && stays && !call.failure.empty())
+      if (call.reading && !call.failure.empty() && head && IsUndone(call.write, head->meta))
         Refuse(now, call, call.failure, out);
       Absorb(now, call.write, body, out);
       NoteRead(call, true);
@@ -434,8 +465,9 @@ void Controllers::Refuse(Instant now, const CallRow& call, const std::string& me
   const bool of_objects = call.write.verb == Verb::kCreate || call.write.verb == Verb::kDelete;
   if (of_objects) {
     row.trouble = Trouble{.reason = std::string(TroubleOf(call.write.verb)), .message = message};
-    Tell(now, call.key, FailureOf(call.write, call.key.part, call.name, message));
   }
+  if (of_objects || IsPatch(call.write.verb))
+    Tell(now, call.key, FailureOf(call.write, call.key.part, call.name, message));
   out.emplace_back(env::Log{env::LogLevel::kWarning,
                             fmt::format("controllers: {}: {}", ToString(call.write), message)});
 }

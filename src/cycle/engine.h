@@ -326,6 +326,7 @@ class Engine {
   [[nodiscard]] bool IsOrphan(model::PodId pod) const;
   [[nodiscard]] model::Refusal RefusalOfOrphan(model::PodId pod) const;
   [[nodiscard]] model::Refusal RefusalOfShort(model::GroupId group) const;
+  [[nodiscard]] std::optional<model::Refusal> RefusalOfFailing(model::GroupId group) const;
   [[nodiscard]] bool CouldHold(model::GroupId group, Places& known, bool& equal) const;
   void WakeGroups(model::TouchKinds kinds);
   void WakeMembersForQuota();

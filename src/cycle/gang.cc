@@ -91,7 +91,7 @@ void Engine::SyncGroup(GroupId g) {
   if (mode == GroupMode::kBarred && state_.BarOf(g) == model::GroupBar::kNone) {
     quota_untold_ = true;
     to_let_in_[g] = std::nullopt;
-  } else if (!stands) {
+  } else if (mode != GroupMode::kLoose) {
     groups_to_tell_.push_back(g);
   }
 }
@@ -439,12 +439,10 @@ void Engine::TellIncomplete(Plan& plan) {
   groups.erase(repeated.begin(), repeated.end());
   for (const GroupId g : groups) {
     if (!state_.groups().used(g)) continue;
-    const GroupMode mode = group_modes_[g.value];
-    if (mode != GroupMode::kShort && mode != GroupMode::kBarred) continue;
+    // Those that are tried are told what comes of it.
+    if (group_modes_[g.value] == GroupMode::kLoose || groups_.contains(g)) continue;
     plan.groups.push_back(g);
-    const std::optional<model::Refusal> why =
-        mode == GroupMode::kShort ? RefusalOfShort(g) : gang::RefusalOfBarred(state_, g);
-    if (why) TellMembers(g, *why, plan);
+    if (const auto why = WhyGroupWaits(g)) TellMembers(g, *why, plan);
   }
   for (const PodId pod : std::exchange(orphans_, {})) {
     if (!state_.pods().used(pod) || !IsOrphan(pod)) continue;
@@ -477,11 +475,26 @@ model::Refusal Engine::RefusalOfShort(GroupId g) const {
                                      .released = gang::ReleasedOf(state_, g)}};
 }
 
+// Of a gang that waits for members whose bindings are tried again. That they are on their way again
+// is no other answer: so the same is told until they are bound, or refused a place.
+std::optional<model::Refusal> Engine::RefusalOfFailing(GroupId g) const {
+  const gang::Failing failing = gang::FailingOf(state_, g);
+  if (failing.all() == 0) return std::nullopt;
+  const model::Group& row = state_.groups().at(g);
+  const model::GroupPhase phase = PhaseOf(row, state_.groups().CountsOf(row.key));
+  if (phase == model::GroupPhase::kRunning || phase == model::GroupPhase::kCompleted)
+    return std::nullopt;
+  return model::Refusal{
+      .gang = model::GangRefusal{.group = row.key,
+                                 .needed = gang::NeedOf(state_, g).needed + failing.decided,
+                                 .failing = failing.all()}};
+}
+
 std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
   if (!state_.groups().used(g) || g.value >= group_modes_.size()) return std::nullopt;
   if (groups_.is_blocked(g)) return groups_.refusal(g);
   if (group_modes_[g.value] == GroupMode::kShort) return RefusalOfShort(g);
-  if (group_modes_[g.value] != GroupMode::kBarred) return std::nullopt;
+  if (group_modes_[g.value] != GroupMode::kBarred) return RefusalOfFailing(g);
   // Who started goes on in a queue that lets nobody in.
   const model::MemberCounts counts = state_.groups().CountsOf(state_.groups().at(g).key);
   if (counts[MemberKind::kWaiting] == 0 && counts.ready() > 0) return std::nullopt;

@@ -427,9 +427,10 @@ TEST(ScenarioTest, WhatNobodyWritesNeverChanges) {
     return scenario ? scenario->unchanging : Kinds();
   };
   const Kinds all = {
-      "admissionchecks", "clusterqueues",   "cohorts",    "localqueues",     "namespaces",
-      "nodes",           "podgroups",       "pods",       "priorityclasses", "poddisruptionbudgets",
-      "queues",          "resourceflavors", "topologies", "workloads"};
+      "admissionchecks", "clusterqueues",   "cohorts",    "limitranges", "localqueues",
+      "namespaces",      "nodes",           "podgroups",  "pods",        "priorityclasses",
+      "queues",          "resourceflavors", "topologies", "workloads",   "poddisruptionbudgets",
+      "runtimeclasses"};
   struct Case {
     std::string_view lines;
     Kinds change;

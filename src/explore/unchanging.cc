@@ -13,7 +13,7 @@ struct Listed {
   std::string_view plural;
   Kind kind;
 };
-// All that a scheduler lists, but namespaces, which no line speaks of.
+// All that a scheduler lists, but those that no line speaks of.
 constexpr std::array kListed = {
     Listed{"pods", Kind::kPod},
     Listed{"nodes", Kind::kNode},
@@ -67,7 +67,7 @@ bool Changes(Kind kind, const Scenario& scenario) {
 }  // namespace
 
 std::set<std::string, std::less<>> UnchangingKinds(const Scenario& scenario) {
-  std::set<std::string, std::less<>> plurals = {"namespaces"};
+  std::set<std::string, std::less<>> plurals = {"limitranges", "namespaces", "runtimeclasses"};
   for (const Listed& each : kListed) {
     if (!Changes(each.kind, scenario)) plurals.emplace(each.plural);
   }

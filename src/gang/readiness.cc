@@ -121,6 +121,17 @@ uint32_t PromisedOf(const State& state, GroupId g) {
   return count;
 }
 
+Failing FailingOf(const State& state, GroupId g) {
+  const model::GroupTable& groups = state.groups();
+  Failing failing;
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
+    if (state.pods().at(pod).errors == 0) return;
+    if (groups.KindOf(pod) == MemberKind::kWaiting) ++failing.waiting;
+    if (groups.KindOf(pod) == MemberKind::kDecided) ++failing.decided;
+  });
+  return failing;
+}
+
 uint32_t ReleasedOf(const State& state, GroupId g) {
   uint32_t count = 0;
   state.groups().ForMembers(state.groups().at(g).key,

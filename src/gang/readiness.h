@@ -71,6 +71,14 @@ struct Unready {
                                                        model::GroupId group);
 // How many that wait are promised a place.
 [[nodiscard]] uint32_t PromisedOf(const model::State& state, model::GroupId group);
+// How many of those the last write was refused or failed for wait to be tried again, and how many
+// are on their way again.
+struct Failing {
+  uint32_t waiting = 0;
+  uint32_t decided = 0;
+  [[nodiscard]] uint32_t all() const { return waiting + decided; }
+};
+[[nodiscard]] Failing FailingOf(const model::State& state, model::GroupId group);
 // How many are to be deleted for it.
 [[nodiscard]] uint32_t ReleasedOf(const model::State& state, model::GroupId group);
 

@@ -136,7 +136,7 @@ void Refusal::AddTo(Hasher& hasher) const {
   if (gang) {
     hasher.Add(gang->group.value).Add(gang->needed).Add(gang->found).Add(gang->released);
     hasher.Add(gang->most.has_value()).Add(gang->most.value_or(0)).Add(gang->bar);
-    hasher.Add(gang->queue.value);
+    hasher.Add(gang->queue.value).Add(gang->failing);
   }
   hasher.Add(preemption.has_value());
   if (!preemption) return;
@@ -231,6 +231,7 @@ std::string Print(const Plan& plan, const State& state) {
       text += fmt::format("  group {} {}/{}", state.KeyOf(refusal.gang->group), refusal.gang->found,
                           refusal.gang->needed);
       if (refusal.gang->promised) text += ", promised";
+      if (refusal.gang->failing > 0) text += fmt::format(", {} failing", refusal.gang->failing);
       if (refusal.gang->released > 0) text += fmt::format(", {} released", refusal.gang->released);
     }
     text += fmt::format("  0/{}", refusal.nodes_count);

@@ -72,6 +72,9 @@ struct GangRefusal {
   uint32_t found = 0;     // Of these; without a class: members that wait.
   uint32_t released = 0;  // Members that give back their nodes, and are not gone yet.
   bool promised = false;  // All that it needs is reserved for it, until others are gone.
+  // Members for whom the last write was refused or failed, and that are tried again: what it lacks
+  // are their places.
+  uint32_t failing = 0;
   // Of equal members, so many would fit if nothing stood on any node. Nothing: nobody counted.
   std::optional<uint32_t> most = {};
   GroupBar bar = GroupBar::kNone;  // It waits for its queue, whatever room there is.

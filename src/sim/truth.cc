@@ -124,9 +124,9 @@ void AddLocalQueues(const Truth& truth, codec::Decoder& decoder, model::State& s
 // What can't be read is not known.
 void AddWorkloads(const Truth& truth, const control::Taking& taking, codec::Decoder& decoder,
                   model::State& state) {
-  translate::PriorityClasses classes;
+  translate::PodRules rules;
   ForEachOf(truth, kClassesPrefix, [&](std::string_view document) {
-    classes.Put(decoder.PriorityClass(document).value());
+    rules.classes.Put(decoder.PriorityClass(document).value());
   });
   ForEachOf(truth, kWorkloadsPrefix, [&](std::string_view document) {
     const api::Workload workload = decoder.Workload(document).value();
@@ -135,7 +135,7 @@ void AddWorkloads(const Truth& truth, const control::Taking& taking, codec::Deco
       if (auto read = decoder.Placement(*text)) placement = *std::move(read);
     }
     const auto facts = control::FactsOf(workload, taking, placement ? &*placement : nullptr,
-                                        state.vocabulary(), &classes);
+                                        state.vocabulary(), rules);
     if (facts) state.Apply(*facts);
   });
 }

@@ -148,6 +148,12 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
   const model::GangRefusal& gang = *refusal.gang;
   const std::string_view group = state.KeyOf(gang.group);
   if (gang.bar != model::GroupBar::kNone) return BarText(gang, state);
+  if (gang.failing > 0) {
+    return fmt::format(
+        "PodGroup {} lacks {} of the places that it needs at once: what was decided of {} of its "
+        "members was refused or failed, and is tried again",
+        group, gang.needed, gang.failing);
+  }
   switch (refusal.reasons.empty() ? ReasonKind::kNone : refusal.reasons.front().kind) {
     case ReasonKind::kGroupMissing:
       return fmt::format("PodGroup {} does not exist", group);

@@ -19,6 +19,8 @@
 #include "api/well_known.h"
 #include "base/limits.h"
 #include "translate/facts.h"
+#include "translate/objections.h"
+#include "translate/pod_defaults.h"
 #include "translate/quota_facts.h"
 
 namespace berth::translate {
@@ -37,15 +39,7 @@ uint32_t CountOf(int64_t count) {
 
 // As pods are when they are made: what is limited and not requested is requested.
 void RequestLimits(std::vector<api::Container>& containers) {
-  for (api::Container& container : containers) {
-    // Looked for in a list that is in order still.
-    api::ResourceList requests = container.requests;
-    for (const api::ResourceAmount& limit : container.limits) {
-      if (!api::Find(container.requests, limit.name)) requests.push_back(limit);
-    }
-    std::ranges::sort(requests, {}, &api::ResourceAmount::name);
-    container.requests = std::move(requests);
-  }
+  for (api::Container& container : containers) AddMissing(container.requests, container.limits);
 }
 
 bool LimitsMore(const std::vector<api::Container>& containers) {
@@ -238,24 +232,13 @@ std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Plac
   return slots;
 }
 
-// What is requested more of than may be used.
-void AddBeyondLimits(const api::ResourceList& requests, const api::ResourceList& limits,
-                     const std::string& path, std::vector<std::string>& faults) {
-  std::vector<std::string> names;
-  for (const api::ResourceAmount& request : requests) {
-    const auto limit = api::Find(limits, request.name);
-    if (limit && *limit < request.amount) names.push_back(fmt::format("\"{}\"", request.name));
-  }
-  if (names.empty()) return;
-  faults.push_back(fmt::format("{}: Invalid value: [{}]: requests must not exceed its limits", path,
-                               fmt::join(names, ",")));
-}
+constexpr std::string_view kBeyondLimits = "requests must not exceed its limits";
 
 void AddBeyondLimits(const std::vector<api::Container>& containers, std::string_view path,
-                     std::vector<std::string>& faults) {
+                     Objections& objections) {
   for (size_t i = 0; i < containers.size(); ++i) {
-    AddBeyondLimits(containers[i].requests, containers[i].limits, fmt::format("{}[{}]", path, i),
-                    faults);
+    objections.AddBeyond(containers[i].requests, containers[i].limits,
+                         fmt::format("{}[{}]", path, i), kBeyondLimits);
   }
 }
 
@@ -276,19 +259,17 @@ api::ResourceList RequestedAsAWhole(const api::WorkloadPodSet& pods) {
 }
 
 // Of all pod sets, in upstream's words; nothing where all is well.
-std::optional<std::string> RequestsBeyondLimits(const api::Workload& workload) {
-  std::vector<std::string> faults;
-  for (size_t i = 0; i < workload.pod_sets.size(); ++i) {
-    const api::PodSpec& spec = *workload.pod_sets[i].spec;
+std::optional<std::string> RequestsBeyondLimits(const std::vector<api::WorkloadPodSet>& pod_sets) {
+  Objections objections;
+  for (size_t i = 0; i < pod_sets.size(); ++i) {
+    const api::PodSpec& spec = *pod_sets[i].spec;
     const std::string path = fmt::format("spec.podSets[{}].template.spec.", i);
-    AddBeyondLimits(spec.init_containers, path + "initContainers", faults);
-    AddBeyondLimits(spec.containers, path + "containers", faults);
-    AddBeyondLimits(RequestedAsAWhole(workload.pod_sets[i]), spec.pod_limits, path + "resources",
-                    faults);
+    AddBeyondLimits(spec.init_containers, path + "initContainers", objections);
+    AddBeyondLimits(spec.containers, path + "containers", objections);
+    objections.AddBeyond(RequestedAsAWhole(pod_sets[i]), spec.pod_limits, path + "resources",
+                         kBeyondLimits);
   }
-  if (faults.empty()) return std::nullopt;
-  if (faults.size() == 1) return faults.front();
-  return fmt::format("[{}]", fmt::join(faults, ", "));
+  return objections.Text();
 }
 
 bool IsOfWorkloadClass(const api::Workload& workload) {
@@ -303,14 +284,21 @@ PriorityClasses::Priority PodPriorityOf(const api::Workload& workload, const api
   return priority;
 }
 
+std::vector<api::WorkloadPodSet> MadeBy(const PodDefaults& defaults,
+                                        const api::Workload& workload) {
+  std::vector<api::WorkloadPodSet> made = workload.pod_sets;
+  for (api::WorkloadPodSet& pods : made) defaults.Complete(workload.meta.namespace_name, pods.spec);
+  return made;
+}
+
+// `made`: its pod sets, as their pods will be.
 Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
+                                                  const std::vector<api::WorkloadPodSet>& made,
                                                   model::Vocabulary& vocabulary,
                                                   const PriorityClasses& classes) {
-  if (workload.pod_sets.empty()) return Fail(ErrorCode::kInvalid, "spec.podSets: it has none");
-  if (const auto faults = RequestsBeyondLimits(workload))
-    return Fail(ErrorCode::kInvalid, "resources validation failed: " + *faults);
+  if (made.empty()) return Fail(ErrorCode::kInvalid, "spec.podSets: it has none");
   std::vector<model::WorkloadSlots> slots;
-  for (const api::WorkloadPodSet& pods : workload.pod_sets) {
+  for (const api::WorkloadPodSet& pods : made) {
     const Result<model::ClassSpec> spec = ClassOf(PodOf(pods), vocabulary);
     if (!spec) {
       return Fail(spec.error().code,
@@ -337,7 +325,7 @@ Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
 Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
                                             model::Vocabulary& vocabulary,
                                             const api::Placement* placement,
-                                            const PriorityClasses* classes) {
+                                            const PodRules& rules) {
   const std::string& place = workload.meta.namespace_name;
   model::WorkloadUpsert facts{.uid = workload.meta.uid,
                               .key = place + '/' + workload.meta.name,
@@ -357,11 +345,22 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
       facts.status.evicted_at = *workload.meta.deletion_time;
     }
   }
+  const std::vector<api::WorkloadPodSet> made = MadeBy(rules.defaults, workload);
+  // What runs already stands.
+  const bool waits = !facts.status.reserved && !facts.status.finished;
+  if (waits) {
+    if (const auto objections = RequestsBeyondLimits(made))
+      return Fail(ErrorCode::kInvalid, "resources validation failed: " + *objections);
+    if (const auto objections = rules.defaults.WhyOutside(place, made)) {
+      return Fail(ErrorCode::kInvalid,
+                  "resources didn't satisfy LimitRange constraints: " + *objections);
+    }
+  }
   Result<std::vector<model::WorkloadSlots>> slots =
-      SlotsOf(workload, vocabulary, classes == nullptr ? PriorityClasses{} : *classes);
+      SlotsOf(workload, made, vocabulary, rules.classes);
   if (slots) {
     facts.slots = *std::move(slots);
-  } else if (!facts.status.reserved && !facts.status.finished) {
+  } else if (waits) {
     return std::unexpected(slots.error());
   }
   if (facts.status.reserved) facts.reserved = ReservationOf(workload, vocabulary);

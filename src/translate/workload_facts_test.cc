@@ -55,9 +55,10 @@ TEST(WorkloadFactsTest, FewerPodsMayDo) {
 // A class of workloads says nothing of pods; and whether these may evict others no Workload says.
 TEST(WorkloadFactsTest, PodsHaveThePriorityOfTheirClass) {
   model::State state;
-  PriorityClasses classes;
+  PodRules rules;
+  PriorityClasses& classes = rules.classes;
   const auto has = [&](const api::Workload& workload) {
-    const auto facts = WorkloadFacts(workload, state.vocabulary(), nullptr, &classes);
+    const auto facts = WorkloadFacts(workload, state.vocabulary(), nullptr, rules);
     return fmt::format("{} {}, of {}", facts->slots[0].priority, facts->slots[0].preempts,
                        facts->priority);
   };
@@ -139,7 +140,9 @@ TEST(WorkloadFactsTest, WhatRequestsMoreThanItMayUseIsRefused) {
             "value: [\"cpu\"]: requests must not exceed its limits");
   // What runs already stands.
   workload.conditions = {{.type = "QuotaReserved", .status = "True"}};
-  EXPECT_TRUE(WorkloadFacts(workload, state.vocabulary()));
+  const auto runs = WorkloadFacts(workload, state.vocabulary());
+  ASSERT_TRUE(runs);
+  EXPECT_EQ(runs->slots.size(), 2u);
 }
 
 TEST(WorkloadFactsTest, AllThatRequestTooMuchAreToldAtOnce) {

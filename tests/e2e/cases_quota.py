@@ -229,6 +229,64 @@ def misconfigured(test):
     test.wait("no ClusterQueue", lambda: says(test, "j", "QuotaReserved")[2] == message)
 
 
+@case("what LimitRanges and RuntimeClasses give a Job's pods is part of what it asks for", needs=CUSTOM)
+def defaults(test):
+    name = make_queues(test, "1")
+    runtime = test.unique("runtime")
+    document = named(runtime, "RuntimeClass", "node.k8s.io/v1", handler=runtime, overhead={"podFixed": {"cpu": "50m"}})
+    test.kubectl("create", "-f", "-", stdin=document, namespace=False)
+    item = {"type": "Container", "defaultRequest": {"cpu": "100m"}, "default": {"cpu": "200m"}}
+    test.kubectl("create", "-f", "-", stdin=named("limits", "LimitRange", "v1", spec={"limits": [item]}))
+    job = queued(objects.job("j", parallelism=2, completions=2))
+    job["spec"]["template"]["spec"]["runtimeClassName"] = runtime
+    test.kubectl("create", "-f", "-", stdin=job)
+    usage = lambda job: workload(test, job).get("status", {}).get("admission", {}).get("podSetAssignments", [{}])[0].get("resourceUsage")
+    test.wait("it has what its pods take", lambda: usage("j") == {"cpu": "300m"})
+    test.wait("it runs", lambda: len(test.pods("job-name=j")) == 2)
+    pod = test.pods("job-name=j")[0]["spec"]
+    test.equal(pod["containers"][0]["resources"]["requests"], {"cpu": "100m"}, "requests")
+    test.equal(pod["overhead"], {"cpu": "50m"}, "overhead")
+
+    narrow = [item | {"max": {"cpu": "200m"}}]
+    test.kubectl("patch", "limitrange", "limits", "--type=merge", "-p", json.dumps({"spec": {"limits": narrow}}))
+    large = queued(objects.job("large"))
+    large["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
+    test.kubectl("create", "-f", "-", stdin=large)
+    message = (
+        "resources didn't satisfy LimitRange constraints: spec.podSets[0].template.spec.containers[0]: "
+        'Invalid value: ["cpu"]: requests must not be above the limitRange max'
+    )
+    test.wait("it is told", lambda: says(test, "large", "QuotaReserved") == ("False", "Misconfigured", message))
+    test.equal(says(test, "j", "Admitted")[0], "True", "who runs stands")
+    test.kubectl("delete", "limitrange", "limits")
+    test.wait("it is admitted once it may be", lambda: usage("large") == {"cpu": "250m"})
+    test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "runtimeclass", runtime, namespace=False)
+    remove_queues(test, name)
+
+
+@case("what the server refuses an admitted Job is told by berth why", needs=CUSTOM)
+def refused(test):
+    name = make_queues(test, "1")
+    # Kueue lets pass what has no limit, the server of pods does not.
+    item = {"type": "Pod", "max": {"cpu": "1"}}
+    test.kubectl("create", "-f", "-", stdin=named("limits", "LimitRange", "v1", spec={"limits": [item]}))
+    job = queued(objects.job("j"))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    explains = lambda what: test.berth("why", what, "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}", *test.cluster.why_options()).stdout
+    pattern = r"\n  creating pods of its Job was refused( \d+ times)?, last told at 2.*: maximum cpu usage per Pod is 1\. +No limit is specified; it is tried again"
+    test.wait("it is admitted", lambda: says(test, "j", "Admitted")[0] == "True")
+    test.wait("its Job says so", lambda: "No limit is specified" in explains("job/j"))
+    for what in ("job/j", "workload/" + workload(test, "j")["metadata"]["name"]):
+        test.match(pattern, explains(what), "why")
+    test.kubectl("delete", "limitrange", "limits")
+    test.wait("it runs", lambda: len(test.pods("job-name=j")) == 1)
+    test.wait("and says so", lambda: "was refused" not in explains("job/j"))
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)
+
+
 @case("queues that can't be are refused, and say what is wrong with what they say", on=OURS, needs=CUSTOM, each_kubectl=True)
 def bad_queues(test):
     name = test.unique("cq")

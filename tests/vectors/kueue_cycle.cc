@@ -165,6 +165,8 @@ class Cycles {
         for (const Json& json : ArrayAt(*from, key)) PutLocalQueue(json.as_object());
       }
     }
+    for (const Json& json : ArrayAt(test.input, "objects"))
+      pod_rules_.defaults.Put(ViewOf(&codec::Decoder::LimitRange, json.as_object()));
     for (const Json& json : ArrayAt(test.input, "workloads")) PutWorkload(json.as_object());
   }
 
@@ -427,7 +429,8 @@ class Cycles {
     note.uid = StringAt(ObjectAt(json, "metadata"), "uid");
     note.workload.meta.uid = note.uid + "@" + KeyOf(json);
     note.before = note.workload.conditions;
-    const auto facts = translate::WorkloadFacts(note.workload, engine_.vocabulary());
+    const auto facts =
+        translate::WorkloadFacts(note.workload, engine_.vocabulary(), nullptr, pod_rules_);
     if (!facts) {
       note.workload.conditions = control::ConditionsOfWaiting(
           note.workload, {.reason = "Misconfigured", .message = facts.error().message}, now_);
@@ -468,6 +471,7 @@ class Cycles {
   cycle::Engine engine_{OneRound()};
   Instant now_;
   bool partial_admission_ = true;
+  translate::PodRules pod_rules_;
   std::map<std::string, api::StringMap> namespaces_;  // Their labels.
   std::vector<JsonObject> cluster_queues_;
   std::map<std::string, std::string> cluster_queue_of_;  // By the key of a LocalQueue.
@@ -494,7 +498,6 @@ void OneCycle(const Case& test) {
   for (const auto& [gate, what] : kForeignGates) {
     if (GateIsOn(test, gate)) throw NotApplicable(what);
   }
-  if (!ArrayAt(test.input, "objects").empty()) throw NotApplicable("LimitRange");
   Cycles cycles(test);
   cycles.Run();
   if (test.options.contains("statusPatchError")) cycles.RefuseWrites();

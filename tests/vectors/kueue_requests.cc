@@ -38,9 +38,9 @@ std::string Text(const std::vector<PodSetSum>& sums) {
 
 class Facts {
  public:
-  explicit Facts(const JsonObject& workload) {
-    const auto facts =
-        translate::WorkloadFacts(ViewOf(&codec::Decoder::Workload, workload), vocabulary_);
+  explicit Facts(const JsonObject& workload, const translate::PodRules& rules = {}) {
+    const auto facts = translate::WorkloadFacts(ViewOf(&codec::Decoder::Workload, workload),
+                                                vocabulary_, nullptr, rules);
     if (!facts) throw Mismatch(facts.error().message);
     facts_ = *facts;
   }
@@ -195,17 +195,59 @@ void ResourceUsage(const Case& test) {
   Expect("unassigned", unassigned, AmountsIn({{"none", ObjectAt(result, "unassigned")}}));
 }
 
+namespace {
+
+// Requests that are missing are what limits them before they are what a LimitRange says, as servers
+// of pods have it, and Kueue since then.
+void NeedsDefaultsLast(const Case& test) {
+  if (ArrayAt(test.input, "limitRanges").empty()) return;
+  const auto limits_alone = [](const JsonObject& of) {
+    const JsonObject& resources = ObjectAt(of, "resources");
+    return !ObjectAt(resources, "limits").empty() && ObjectAt(resources, "requests").empty();
+  };
+  const JsonObject& workload = ObjectAt(test.input, "workload");
+  for (const Json& json : ArrayAt(ObjectAt(workload, "spec"), "podSets")) {
+    const JsonObject& spec = ObjectAt(ObjectAt(json.as_object(), "template"), "spec");
+    bool found = limits_alone(spec);
+    for (const Json& container : ArrayAt(spec, "containers"))
+      found = found || limits_alone(container.as_object());
+    if (found) throw NotApplicable("limits alone beside a LimitRange, as Kueue had it once");
+  }
+}
+
+translate::PodRules RulesIn(const Case& test) {
+  translate::PodRules rules;
+  for (const Json& json : ArrayAt(test.input, "limitRanges")) {
+    // What they allow is another table's.
+    api::LimitRange range = ViewOf(&codec::Decoder::LimitRange, json.as_object());
+    for (api::LimitRangeItem& item : range.items) {
+      item.max.clear();
+      item.min.clear();
+    }
+    rules.defaults.Put(range);
+  }
+  for (const Json& json : ArrayAt(test.input, "runtimeClasses"))
+    rules.defaults.Put(ViewOf(&codec::Decoder::RuntimeClass, json.as_object()));
+  if (const Json* range = test.input.if_contains("limitRange"))
+    rules.defaults.Put(ViewOf(&codec::Decoder::LimitRange, range->as_object()));
+  return rules;
+}
+
+}  // namespace
+
 // As the wanted object asks itself.
 void AdjustedResources(const Case& test) {
-  if (!ArrayAt(test.input, "limitRanges").empty()) throw NotApplicable("LimitRange");
-  if (!ArrayAt(test.input, "runtimeClasses").empty()) throw NotApplicable("RuntimeClass");
-  const std::vector<PodSetSum> got = Facts(ObjectAt(test.input, "workload")).Sums();
+  NeedsDefaultsLast(test);
+  const std::vector<PodSetSum> got = Facts(ObjectAt(test.input, "workload"), RulesIn(test)).Sums();
   const std::vector<PodSetSum> want = Facts(ObjectAt(test.want, "workload")).Sums();
   if (got != want)
     throw Mismatch(fmt::format("requests\n  want{}\n  got {}", Text(want), Text(got)));
 }
 
-void ValidResources(const Case& test) {
+namespace {
+
+// What is wrong with the workload's resources, in upstream's words.
+void CheckResources(const Case& test, std::string_view head, const translate::PodRules& rules) {
   model::Vocabulary vocabulary;
   std::vector<std::string> wanted;
   for (const Json& json : ArrayAt(test.want, "errors")) {
@@ -219,20 +261,24 @@ void ValidResources(const Case& test) {
     wanted.push_back(
         fmt::format("{}: Invalid value: {}: {}", field, bad, StringAt(error, "detail")));
   }
-  const auto facts = translate::WorkloadFacts(
-      ViewOf(&codec::Decoder::Workload, ObjectAt(test.input, "workload")), vocabulary);
+  const auto facts =
+      translate::WorkloadFacts(ViewOf(&codec::Decoder::Workload, ObjectAt(test.input, "workload")),
+                               vocabulary, nullptr, rules);
   std::string want;
   if (!wanted.empty()) {
-    want = "resources validation failed: ";
+    want = head;
     want += wanted.size() == 1 ? wanted.front() : fmt::format("[{}]", fmt::join(wanted, ", "));
   }
   const std::string got = facts ? "" : facts.error().message;
   if (got != want) throw Mismatch(fmt::format("error\n  want {}\n  got  {}", want, got));
 }
 
+}  // namespace
+
+void ValidResources(const Case& test) { CheckResources(test, "resources validation failed: ", {}); }
+
 void ValidLimitRange(const Case& test) {
-  if (test.input.contains("limitRange")) throw NotApplicable("LimitRange");
-  ValidResources(test);
+  CheckResources(test, "resources didn't satisfy LimitRange constraints: ", RulesIn(test));
 }
 
 void CountsOfPodSets(const Case& test) {
