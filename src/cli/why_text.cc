@@ -307,6 +307,11 @@ Result<std::string> WhyGroupText(int status, std::string_view body) {
     if (True(object, "wouldFit"))
       text += "  there is room for all that it needs, or it can be made: it is about to be tried\n";
     text += Reasons(object) + Holders(object, "its pods") + Preempting(object);
+    if (object.contains("priorityOfGroupOnly"))
+      text += fmt::format(
+          "  its priorityClassName, of {}, has it go before others; to have its pods evict others, "
+          "name the class in their spec.priorityClassName\n",
+          Text(object, "priorityOfGroupOnly"));
   }
   for (const api::JsonObject* member : ObjectsIn(object, "pods")) text += Member(*member);
   return text;

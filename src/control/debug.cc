@@ -468,6 +468,9 @@ void AddGroupWait(JsonObject& object, const Scheduler& scheduler, model::GroupId
   const cycle::Explanation why = scheduler.engine().Explain(refused);
   if (why.held_by.nodes_count > 0) object["heldBy"] = HeldByJson(why.held_by, state);
   if (why.may_evict) object["mayEvict"] = MayEvictJson(*why.may_evict, state);
+  const std::optional<int32_t> priority = state.groups().at(group).priority;
+  if (priority && *priority > state.pods().at(refused).priority)
+    object["priorityOfGroupOnly"] = *priority;
 }
 
 env::HttpResponse WhyGroup(const Scheduler& scheduler, const std::string& key) {

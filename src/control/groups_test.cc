@@ -43,6 +43,20 @@ bool Says(const env::SendRequest& request, std::string_view text) {
   return BodyOf(request).find(text) != std::string_view::npos;
 }
 
+// Who has all that it needs at once: what each that waits besides is told is told of it, and a queue
+// that is closed now is not what it waits for.
+TEST(Groups, WhyIsToldOfMembersThatItDoesNotNeed) {
+  Rig rig(Placing());
+  const std::string running = R"("phase":"Running")";
+  rig.Start({MemberJson("a", 10, "n1"), MemberJson("b", 11)}, {NodeJson("n1", 12, 500)});
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 1, "", running));
+  rig.Settle();
+  const std::string why = rig.Get("/debug/why?podgroup=ns/g");
+  EXPECT_NE(why.find(R"("member":"ns/b")"), std::string::npos) << why;
+  EXPECT_NE(why.find(R"("wouldFit":false)"), std::string::npos) << why;
+  EXPECT_NE(why.find("Insufficient cpu"), std::string::npos) << why;
+}
+
 // /debug/why of a group: how many it lacks, which nodes refuse why, and where its members stand.
 TEST(Groups, WhyIsToldOfTheWholeGroup) {
   Rig rig(Placing());

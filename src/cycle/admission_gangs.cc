@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cycle/admissions.h"
-#include "gang/readiness.h"
 
 namespace berth::cycle {
 
@@ -25,6 +24,12 @@ bool SaysTheSame(std::optional<model::Refusal> a, std::optional<model::Refusal> 
 }
 
 }  // namespace
+
+std::optional<gang::Unready> Admissions::WhyUnready(const model::State& state,
+                                                    WorkloadId workload) {
+  if (state.faults().unready_gets_quota) return std::nullopt;
+  return gang::WhyUnready(state, state.workloads().at(workload));
+}
 
 void Admissions::EnterAnew(const model::State& state, WorkloadId workload) {
   Leave(workload);
@@ -55,7 +60,7 @@ void Admissions::NoteGroupQuota(const model::State& state) {
 std::vector<WorkloadId> Admissions::MissedByGroups(const model::State& state) const {
   std::vector<WorkloadId> missed;
   for (const WorkloadId workload : short_) {
-    if (!gang::WhyUnready(state, state.workloads().at(workload))) missed.push_back(workload);
+    if (!WhyUnready(state, workload)) missed.push_back(workload);
   }
   return missed;
 }
@@ -93,8 +98,7 @@ bool Admissions::WaitsInGang(const model::State& state, WorkloadId workload) con
 // Whether it stands where its groups have it stand, and was told what they lack.
 bool Admissions::IsAsItsGangs(const model::State& state, WorkloadId workload) const {
   const Entry& entry = entries_[workload.value];
-  const std::optional<gang::Unready> unready =
-      gang::WhyUnready(state, state.workloads().at(workload));
+  const std::optional<gang::Unready> unready = WhyUnready(state, workload);
   if (entry.mode == Mode::kInLine) return !unready;
   return unready && SaysTheSame(entry.refusal->gang, unready->why);
 }

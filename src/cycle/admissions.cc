@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "cycle/wanted_places.h"
-#include "gang/readiness.h"
 #include "quota/counts.h"
 #include "quota/order.h"
 #include "quota/reach.h"
@@ -196,7 +195,7 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
   for (const model::WorkloadSlots& slots : row.slots) {
     if (slots.gang.valid()) of_gang_[slots.gang].insert(workload);
   }
-  if (std::optional<gang::Unready> unready = gang::WhyUnready(state, row)) {
+  if (std::optional<gang::Unready> unready = WhyUnready(state, workload)) {
     if (unready->why && gang::IsForQuota(*unready->why)) short_.insert(workload);
     Apart(workload, QueueBar::kGang);
     entries_[workload.value].refusal->gang = std::move(unready->why);

@@ -15,6 +15,7 @@
 #include "cycle/shortfalls.h"
 #include "cycle/slots.h"
 #include "cycle/workload_lines.h"
+#include "gang/readiness.h"
 #include "model/plan.h"
 #include "model/state.h"
 #include "quota/flavors.h"
@@ -188,6 +189,8 @@ class Admissions {
   void Enter(const model::State& state, model::WorkloadId workload);
   void Apart(model::WorkloadId workload, model::QueueBar bar);
   bool NoteGang(const model::State& state, std::set<model::WorkloadId>& of);
+  [[nodiscard]] static std::optional<gang::Unready> WhyUnready(const model::State& state,
+                                                               model::WorkloadId workload);
   [[nodiscard]] std::vector<model::WorkloadId> MissedByGroups(const model::State& state) const;
   void EnterAnew(const model::State& state, model::WorkloadId workload);
   bool SetApart(const model::State& state, const std::vector<model::WorkloadId>& heads);

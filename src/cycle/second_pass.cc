@@ -116,13 +116,13 @@ bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation&
 Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   const Workload& row = state.workloads().at(workload);
   if (!row.status.active || !IsRead(row)) return Pass::kNone;
-  if (MayBeLetGo(row) && !state.faults().unready_keeps_quota && gang::NoneStarted(state, row) &&
-      gang::WhyUnready(state, row)) {
+  const model::Faults& faults = state.faults();
+  if (MayBeLetGo(row) && !faults.unready_keeps_quota && !faults.unready_gets_quota &&
+      gang::NoneStarted(state, row) && gang::WhyUnready(state, row)) {
     return Pass::kLetGo;
   }
   if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
-  return NeedsPass(row, state.faults()) && row.status.on_unhealthy_node ? Pass::kReplace
-                                                                        : Pass::kNone;
+  return NeedsPass(row, faults) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
 }
 
 // ---- Whom to ask about -----------------------------------------------------------------------

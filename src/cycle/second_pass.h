@@ -17,9 +17,9 @@ namespace berth::cycle {
 // What is due of a workload that has quota, as far as was observed: pods on nodes that failed are
 // to get other places; who passed its admission checks gets places for its pods, with which it is
 // admitted; whose pods are of a group that could not start with them any more, and did not, gives
-// up its quota. The one function that says so, asked at the moment of use: nothing is due because it
-// was once (https://github.com/kubernetes-sigs/kueue/issues/5561). `joint`: pods that no topology
-// places are placed here, too.
+// up its quota. The one function that says so, asked at the moment of use: nothing is due because
+// it was once (https://github.com/kubernetes-sigs/kueue/issues/5561). `joint`: pods that no
+// topology places are placed here, too.
 [[nodiscard]] model::Pass PassOf(const model::State& state, model::WorkloadId workload, bool joint);
 
 // Whether pods that are to have places have none, of those that a workload with that quota runs.

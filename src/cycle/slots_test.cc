@@ -170,6 +170,26 @@ TEST(SlotsTest, APlaceIsKeptForThePodThatReplacesOneThatIsDeleted) {
   }
 }
 
+// Goal: who could not be held by empty nodes is told so.
+TEST(SlotsTest, WhatNoNodesCouldHoldIsCounted) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 90'000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  world.Put(TestPod{.name = "other", .cpu = 1000, .node = "n2"});
+  const auto most = [&](uint32_t count, int64_t cpu) {
+    world.Put(WorkloadSpec{.name = "w", .count = count, .cpu = cpu});
+    world.Cycle();
+    return world.engine.admissions()
+        .WhyWaits(world.state().FindWorkload("u-w"))
+        ->places.front()
+        .most;
+  };
+  EXPECT_EQ(most(3, 1000), std::nullopt) << "it waits for the other to end";
+  EXPECT_EQ(most(4, 1000), 3u);
+  EXPECT_EQ(most(1, 5000), 0u);
+}
+
 // Goal: who has quota goes before who waits for some. Method: a more important pod has the node of
 // one that is admitted, and goes, while a workload waits that is older.
 TEST(SlotsTest, WhoIsAdmittedGoesBeforeWhoWaitsForQuota) {

@@ -355,7 +355,6 @@ bool NoneStarted(const State& state, const model::Workload& workload) {
 }
 
 std::optional<Unready> WhyUnready(const State& state, const model::Workload& workload) {
-  if (state.faults().unready_gets_quota) return std::nullopt;
   std::set<NameId> asked;
   for (const model::WorkloadSlots& set : workload.slots) {
     if (!set.gang.valid() || !asked.insert(set.gang).second) continue;

@@ -144,8 +144,9 @@ class State {
   void ChargeAsPlaced(Transaction& t, PodId member) const;
   // Whether what the group asks to be kept for it can be. O(members + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group) const;
-  // What the group's queue has too little of for that, beside what it keeps for the group and its
-  // members that are promised places, once all that leave are gone. O(members + resources x levels).
+  // What the group's queue has too little of for that, beside what it keeps for the group and for
+  // members that are promised places, once all that leave are gone. O(members + resources x
+  // levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group,
                                                    std::span<const ResourceAmount> need) const;
   // The same, whoever left it.

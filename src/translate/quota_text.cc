@@ -584,6 +584,11 @@ std::string FlavorAdvice(const model::FlavorReason& reason, const model::Vocabul
 }  // namespace
 
 std::string AdviceText(const model::WorkloadRefusal& refusal, const model::Vocabulary& vocabulary) {
+  if (refusal.bar == model::QueueBar::kNamespace) {
+    return "label the namespace as spec.namespaceSelector of the ClusterQueue asks, or set that: "
+           "{} "
+           "is all namespaces";
+  }
   if (refusal.bar != model::QueueBar::kNone || refusal.promised) return "";
   if (!refusal.places.empty()) {
     const auto& topology = refusal.places.front().topology;

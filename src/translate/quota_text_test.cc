@@ -173,6 +173,12 @@ TEST(QuotaTextTest, WhatToChangeIsSaid) {
             "it waits for room; it needs less at once with a wider level, with a preferred one for "
             "a required, or with smaller slices or fewer pods");
   EXPECT_EQ(of_topology(Kind::kGone), "") << "its words say it";
+  EXPECT_EQ(AdviceText({.places = {{.needed = 3, .most = 2}}}, v),
+            "request less for each pod, ask for fewer pods, or add nodes that hold them");
+  EXPECT_EQ(AdviceText({.places = {{.needed = 3}}}, v), "") << "it only has to wait";
+  EXPECT_EQ(AdviceText({.bar = model::QueueBar::kNamespace}, v),
+            "label the namespace as spec.namespaceSelector of the ClusterQueue asks, or set that: "
+            "{} is all namespaces");
   EXPECT_EQ(AdviceText({.fault = model::TopologyFault::kSeveralFlavors}, v),
             "put the resources that the pod set requests into one group of spec.resourceGroups of "
             "the ClusterQueue, so that they come from one flavor");

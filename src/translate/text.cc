@@ -164,7 +164,12 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
               ? "; so many pods there can never be: lower its spec.minMember"
               : "";
       const uint32_t apart = state.groups().CountsOf(gang.group)[model::MemberKind::kApart];
-      const std::string whose = gang.found == 0 ? ApartText(apart) : "";
+      std::string whose;
+      if (gang.found == 0 && role.valid() && apart == 0) {
+        whose = ": pods are of the role that their annotation volcano.sh/task-spec names";
+      } else if (gang.found == 0) {
+        whose = ApartText(apart);
+      }
       return fmt::format("PodGroup {} lacks members{}: it needs {} more, and {} wait{}{}{}", group,
                          role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
                          gang.needed, gang.found, whose, never,
