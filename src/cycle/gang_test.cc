@@ -376,6 +376,29 @@ TEST(Gang, NobodyIsReleasedWhoRanBeforeItsGroupCame) {
   }
 }
 
+// Who runs waits for no queue, though its own lets nobody in; who waits in it does.
+TEST(Gang, WhoRunsDoesNotWaitForAClosedQueue) {
+  Engine engine({});
+  engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 1000}));
+  engine.Apply(model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                                  .name = "q",
+                                  .uid = "q",
+                                  .parent = "root",
+                                  .stopped = true});
+  model::GroupUpsert group = FactsOf(engine.vocabulary(), TestGroup{.name = "g"});
+  group.queue = "q";
+  group.phase = model::GroupPhase::kRunning;
+  engine.Apply(group);
+  const model::GroupId id = engine.state().FindGroup("uid-g");
+  const TestPod pod{.name = "p", .cpu = 500, .group = "g"};
+  engine.Apply(FactsOf(engine.vocabulary(), pod));
+  EXPECT_TRUE(engine.WhyGroupWaits(id).has_value());
+  TestPod bound = pod;
+  bound.node = "n1";
+  engine.Apply(FactsOf(engine.vocabulary(), bound));
+  EXPECT_FALSE(engine.WhyGroupWaits(id).has_value());
+}
+
 // The watchdog looks past gangs whose queue has nothing for them, and finds the one that has.
 TEST(Gang, WhoWaitsForQuotaThatIsThereIsMissed) {
   for (const bool forgotten : {false, true}) {
