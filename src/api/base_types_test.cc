@@ -177,6 +177,16 @@ TEST(FieldErrorTest, PrintsInUpstreamsForm) {
   EXPECT_EQ(QuoteGo("a\"\n\x01"), "\"a\\\"\\n\\x01\"");
 }
 
+TEST(FieldErrorTest, ListsAsManyAsAnAnswerMayHave) {
+  const FieldErrors many(2'500, InvalidField("spec.a", "x", "bad"));
+  EXPECT_EQ(ListedOf(many).size(), kFieldErrorsListedMax);
+  EXPECT_EQ(InvalidMessage("Pod", "p", many),
+            "Pod \"p\" is invalid: [spec.a: Invalid value: \"x\": bad, and 1500 or more others]");
+  const FieldErrors long_ones(10, InvalidField("spec.a", std::string(200'000, 'x'), "bad"));
+  EXPECT_EQ(ListedOf(long_ones).size(), 2U);
+  EXPECT_EQ(ListedOf(FieldErrors(1, InvalidField("a", std::string(600'000, 'x'), ""))).size(), 1U);
+}
+
 TEST(Duration, ReadsDurationsAsGoWritesThem) {
   EXPECT_EQ(ParseDuration("1h2m3.5s")->ns, 3'723'500'000'000);
   EXPECT_EQ(ParseDuration("250ms")->ns, 250'000'000);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -61,7 +62,8 @@ bool Says(const Json& schema, std::string_view member) {
 
 class Parser {
  public:
-  explicit Parser(std::vector<std::string>& unenforced) : unenforced_(unenforced) {}
+  Parser(std::vector<std::string>& unenforced, int64_t& steps)
+      : unenforced_(unenforced), steps_(steps) {}
 
   CustomSchema ParseRoot(const Json& schema, const std::string& path, FieldErrors& errors) {
     const bool nullable = FlagAt(schema, "nullable");
@@ -156,7 +158,13 @@ class Parser {
     const bool list = node.type == CustomSchema::Type::kArray;
     node.count_min = Count(schema, list ? "minItems" : "minProperties");
     node.count_max = Count(schema, list ? "maxItems" : "maxProperties");
-    for (const Json& value : ArrayAt(schema, "enum")) node.supported.push_back(value);
+    std::set<std::string> scalars;
+    for (const Json& value : ArrayAt(schema, "enum")) {
+      node.supported.push_back(value);
+      if (!value.is_structured()) scalars.insert(ScalarText(value));
+    }
+    if (!scalars.empty())
+      node.supported_scalars = std::make_shared<const std::set<std::string>>(std::move(scalars));
     node.pattern = TextAt(schema, "pattern");
     if (node.pattern.empty()) return;
     auto matcher = std::make_shared<re2::RE2>(node.pattern, re2::RE2::Quiet);
@@ -512,7 +520,7 @@ class Parser {
       defaults_.push_back(
           InvalidJsonField(path + ".default", *value, "must not have unknown fields"));
     }
-    for (FieldError& error : CheckCustomSchema(holder, object)) {
+    for (FieldError& error : CheckCustomSchema(holder, object, steps_)) {
       if (error.field.starts_with("default")) error.field = fmt::format("{}.{}", path, error.field);
       // Upstream's has no name.
       constexpr std::string_view kName = "default in body";
@@ -525,6 +533,7 @@ class Parser {
   }
 
   std::vector<std::string>& unenforced_;
+  int64_t& steps_;
   FieldErrors errors_;
   FieldErrors structural_;
   FieldErrors defaults_;
@@ -534,9 +543,10 @@ class Parser {
 
 }  // namespace
 
-ParsedSchema ParseCustomSchema(const Json& schema, std::string_view path, FieldErrors& errors) {
+ParsedSchema ParseCustomSchema(const Json& schema, std::string_view path, FieldErrors& errors,
+                               int64_t& steps) {
   ParsedSchema parsed;
-  Parser parser(parsed.unenforced);
+  Parser parser(parsed.unenforced, steps);
   parsed.root = parser.ParseRoot(schema, std::string(path), errors);
   return parsed;
 }

@@ -27,7 +27,7 @@ Problem Plain(int code, std::string reason, std::string message, bool has_detail
 }
 
 void AddCauses(Problem& problem, const api::FieldErrors& errors) {
-  for (const api::FieldError& error : errors) {
+  for (const api::FieldError& error : api::ListedOf(errors)) {
     problem.causes.push_back({.reason = std::string(api::CauseOf(error.type)),
                               .message = api::BodyOf(error),
                               .field = error.field});
