@@ -13,8 +13,8 @@
 // call (a few milliseconds, v2 some tens), so keep them.
 namespace berth::codec {
 
-// The answer of /openapi/v3: every group version with its document's address, which carries the
-// document's hash.
+// The answer of /openapi/v3: every group version with its document's address, which carries a hash
+// of what the document is made of.
 [[nodiscard]] std::string OpenApiIndex(std::span<const api::Kind* const> kinds);
 // The document of "api/v1", "apis/apps/v1", ...; nothing for another path.
 [[nodiscard]] std::optional<std::string> OpenApiDocument(std::span<const api::Kind* const> kinds,
