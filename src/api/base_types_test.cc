@@ -1,5 +1,6 @@
 // Goal: names, timestamps, kinds and document helpers behave as Kubernetes' do. Method: tables.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -185,6 +186,16 @@ TEST(FieldErrorTest, ListsAsManyAsAnAnswerMayHave) {
   const FieldErrors long_ones(10, InvalidField("spec.a", std::string(200'000, 'x'), "bad"));
   EXPECT_EQ(ListedOf(long_ones).size(), 2U);
   EXPECT_EQ(ListedOf(FieldErrors(1, InvalidField("a", std::string(600'000, 'x'), ""))).size(), 1U);
+}
+
+TEST(Duration, WhatIsNoneIsToldInGosWords) {
+  for (const char* const fine : {"0", "-1s", "+0", "1h2m3.5s", ".5s", "5.s"})
+    EXPECT_EQ(GoDurationProblem(fine), "") << fine;
+  for (const char* const bad : {"", "x", "-", " 1s", ".s", "99999999999h"})
+    EXPECT_EQ(GoDurationProblem(bad), fmt::format("time: invalid duration \"{}\"", bad));
+  EXPECT_EQ(GoDurationProblem("5"), "time: missing unit in duration \"5\"");
+  EXPECT_EQ(GoDurationProblem("1.5.s"), "time: missing unit in duration \"1.5.s\"");
+  EXPECT_EQ(GoDurationProblem("1sx"), "time: unknown unit \"sx\" in duration \"1sx\"");
 }
 
 TEST(Duration, ReadsDurationsAsGoWritesThem) {
