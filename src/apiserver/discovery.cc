@@ -411,9 +411,9 @@ Outcome<env::HttpResponse> Discovery::OpenApiV2(const env::HttpRequest& http,
   const std::string_view accept = env::FindHeader(http.headers, "accept").value_or("");
   if (accept.find(kAsked) != std::string_view::npos ||
       accept.find(kProtobuf) != std::string_view::npos) {
-    return env::HttpResponse{.status = 200,
-                             .headers = {{"content-type", std::string(kProtobuf)}},
-                             .body = Bytes(codec::OpenApiV2Protobuf())};
+    const Document& document =
+        Cached("openapi/v2.pb", [&] { return codec::OpenApiV2Protobuf(all); });
+    return WithEtag(http, JsonAnswer(document.text, kProtobuf), document.etag);
   }
   if (!accept.empty() && accept.find("application/json") == std::string_view::npos &&
       accept.find("*/*") == std::string_view::npos) {

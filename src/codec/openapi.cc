@@ -13,9 +13,9 @@
 #include "api/kinds.h"
 #include "api/object.h"
 #include "api/schema.h"
-#include "base/check.h"
 #include "base/hash.h"
 #include "codec/json.h"
+#include "codec/openapi_protobuf.h"
 
 namespace berth::codec {
 namespace {
@@ -440,17 +440,35 @@ void ToVersion2(Json& value) {
   }
 }
 
-// A length-delimited field of a protobuf message: its tag, its length, its bytes. Both numbers fit
-// a byte here.
-std::string ProtobufText(int number, std::string_view text) {
-  CHECK(number < 16);
-  CHECK(text.size() < 128);
-  constexpr int kLengthDelimited = 2;
-  std::string out;
-  out += static_cast<char>((number << 3) | kLengthDelimited);
-  out += static_cast<char>(text.size());
-  out += text;
-  return out;
+Json Version2(std::span<const Kind* const> kinds) {
+  std::vector<TypeId> types;
+  JsonObject defined;
+  for (const Kind* kind : kinds) {
+    if (kind->defined != nullptr) {
+      JsonObject schema = DefinedSchema(*kind);
+      const bool open = kind->defined->schema.preserves_unknown;
+      DropOpenMembers(schema);
+      if (open) {
+        api::RemoveMember(schema, kPreserve);
+        schema["properties"] = DefinedMembers();
+      }
+      defined[SchemaName(*kind)] = std::move(schema);
+    } else if (!kind->plural.empty()) {
+      types.push_back(static_cast<TypeId>(kind->id));
+    }
+  }
+  Json definitions = Schemas(std::move(types));
+  for (auto& [name, schema] : defined) definitions.get_object()[name] = std::move(schema);
+  ToVersion2(definitions);
+  // They have both; the message of a schema has one.
+  for (const Value value : {Value::kQuantity, Value::kIntOrString}) {
+    if (Json* schema = definitions.get_object().if_contains(ValueSchemaName(value)))
+      schema->get_object()["type"] = "string";
+  }
+  return JsonObject({{"swagger", kSwagger},
+                     {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
+                     {"paths", JsonObject()},
+                     {"definitions", std::move(definitions)}});
 }
 
 }  // namespace
@@ -504,36 +522,10 @@ std::string OpenApiIndex(std::span<const Kind* const> kinds) {
   return PrintJson(JsonObject({{"paths", std::move(paths)}}));
 }
 
-std::string OpenApiV2(std::span<const Kind* const> kinds) {
-  std::vector<TypeId> types;
-  JsonObject defined;
-  for (const Kind* kind : kinds) {
-    if (kind->defined != nullptr) {
-      JsonObject schema = DefinedSchema(*kind);
-      const bool open = kind->defined->schema.preserves_unknown;
-      DropOpenMembers(schema);
-      if (open) {
-        api::RemoveMember(schema, kPreserve);
-        schema["properties"] = DefinedMembers();
-      }
-      defined[SchemaName(*kind)] = std::move(schema);
-    } else if (!kind->plural.empty()) {
-      types.push_back(static_cast<TypeId>(kind->id));
-    }
-  }
-  Json definitions = Schemas(std::move(types));
-  for (auto& [name, schema] : defined) definitions.get_object()[name] = std::move(schema);
-  ToVersion2(definitions);
-  return PrintJson(JsonObject({{"swagger", kSwagger},
-                               {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
-                               {"paths", JsonObject()},
-                               {"definitions", std::move(definitions)}}));
-}
+std::string OpenApiV2(std::span<const Kind* const> kinds) { return PrintJson(Version2(kinds)); }
 
-std::string OpenApiV2Protobuf() {
-  // openapi.v2.Document of gnostic: swagger = 1, info = 2 {title = 1, version = 2}.
-  return ProtobufText(1, kSwagger) +
-         ProtobufText(2, ProtobufText(1, kTitle) + ProtobufText(2, kVersion));
+std::string OpenApiV2Protobuf(std::span<const Kind* const> kinds) {
+  return OpenApiV2Message(Version2(kinds));
 }
 
 }  // namespace berth::codec

@@ -22,9 +22,7 @@ namespace berth::codec {
 
 // The answer of /openapi/v2 in JSON: the schemas of all kinds, and no paths.
 [[nodiscard]] std::string OpenApiV2(std::span<const api::Kind* const> kinds);
-// The same as protobuf: a valid document that names no kind. kubectl asks for it when version 3
-// does not know a kind, and takes an error for the end of the command; a kind that is not in it is
-// left to the server.
-[[nodiscard]] std::string OpenApiV2Protobuf();
+// The same as protobuf, of gnostic's messages: what kubectl reads of version 2.
+[[nodiscard]] std::string OpenApiV2Protobuf(std::span<const api::Kind* const> kinds);
 
 }  // namespace berth::codec
