@@ -36,8 +36,8 @@ void AddCauses(Problem& problem, const api::FieldErrors& errors) {
   }
 }
 
-// Upstream's bounds: warnings are told whole while they are within the first, else each is cut to the
-// second until they are.
+// Upstream's bounds: warnings are told whole while they are within the first, else each is cut to
+// the second until they are.
 constexpr size_t kWarningCharactersMax = 4096;
 constexpr size_t kLongWarningCharactersMax = 256;
 
