@@ -275,6 +275,40 @@ TEST(CustomSchema, ErrorsAreAsManyAndAsLongAsAnAnswerLists) {
       "");
 }
 
+TEST(CustomSchema, PatternsThatRepeatWithoutEndAreRefused) {
+  const auto refused = [](const std::string& pattern) {
+    FieldErrors errors;
+    const Json whole = JsonObject{
+        {"type", "object"},
+        {"properties", JsonObject{{"v", JsonObject{{"type", "string"}, {"pattern", pattern}}}}}};
+    static_cast<void>(Parse(whole, errors));
+    return !errors.empty() && errors[0].detail.starts_with("is too large");
+  };
+  for (const char* const fine :
+       {"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\\.){0,100}$", "^x{900}$", "^\\p{Greek}{1,3}$",
+        "[]{]{1,2}a{b}{,3}", "^[\\]{}]{5}$", "(?i)[^a-z]{3,}$"})
+    EXPECT_FALSE(refused(fine)) << fine;
+  for (const char* const large : {"((((((a{0,100}){0,100}){0,100}){0,100}){0,100}){0,10})",
+                                  "(((a|b){1000}c){1000})", "([a-z]{1000}){1000}"})
+    EXPECT_TRUE(refused(large)) << large;
+  // Whatever is cut, and whatever is no pattern, harms nothing.
+  constexpr std::string_view kOdd = R"(a[[:alpha:]\p{Greek}(b|[^]-]{2,3}){4,}\x{10}\Q{1}\E[)";
+  for (size_t end = 0; end <= kOdd.size(); ++end) {
+    EXPECT_FALSE(refused(std::string(kOdd.substr(0, end)) + "\\"));
+    EXPECT_FALSE(refused(std::string(kOdd.substr(0, end)) + "[:"));
+    EXPECT_FALSE(refused(std::string(kOdd.substr(end))));
+  }
+  FieldErrors errors;
+  JsonObject properties;
+  for (int i = 0; i < 2'000; ++i) {
+    properties[fmt::format("p{}", i)] =
+        JsonObject{{"type", "string"}, {"pattern", fmt::format("(x{{0,900}}y{})", i)}};
+  }
+  static_cast<void>(Parse(JsonObject{{"type", "object"}, {"properties", properties}}, errors));
+  ASSERT_FALSE(errors.empty());
+  EXPECT_TRUE(errors[0].detail.ends_with("all patterns and defaults together"));
+}
+
 TEST(CustomSchema, WhatTakesTooManyStepsIsGivenUpAndSaysSo) {
   JsonArray patterns;
   JsonArray values;

@@ -78,7 +78,7 @@ Result<Duration> ParseDuration(std::string_view text) {
 
 std::string GoDurationProblem(std::string_view text) {
   const std::string shown = QuoteGo(text);
-  const std::string invalid = fmt::format("time: invalid duration {}", shown);
+  std::string invalid = fmt::format("time: invalid duration {}", shown);
   std::string_view rest = text;
   if (rest.starts_with('-') || rest.starts_with('+')) rest.remove_prefix(1);
   if (rest == "0") return "";
