@@ -1,5 +1,6 @@
 // Goal: names, timestamps, kinds and document helpers behave as Kubernetes' do. Method: tables.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -175,6 +176,26 @@ TEST(FieldErrorTest, PrintsInUpstreamsForm) {
             "spec.d: Too many: 3: must have at most 1 item]");
   EXPECT_EQ(InvalidMessage("Pod", "p", {}), "Pod \"p\" is invalid");
   EXPECT_EQ(QuoteGo("a\"\n\x01"), "\"a\\\"\\n\\x01\"");
+}
+
+TEST(FieldErrorTest, ListsAsManyAsAnAnswerMayHave) {
+  const FieldErrors many(2'500, InvalidField("spec.a", "x", "bad"));
+  EXPECT_EQ(ListedOf(many).size(), kFieldErrorsListedMax);
+  EXPECT_EQ(InvalidMessage("Pod", "p", many),
+            "Pod \"p\" is invalid: [spec.a: Invalid value: \"x\": bad, and 1500 or more others]");
+  const FieldErrors long_ones(10, InvalidField("spec.a", std::string(200'000, 'x'), "bad"));
+  EXPECT_EQ(ListedOf(long_ones).size(), 2U);
+  EXPECT_EQ(ListedOf(FieldErrors(1, InvalidField("a", std::string(600'000, 'x'), ""))).size(), 1U);
+}
+
+TEST(Duration, WhatIsNoneIsToldInGosWords) {
+  for (const char* const fine : {"0", "-1s", "+0", "1h2m3.5s", ".5s", "5.s"})
+    EXPECT_EQ(GoDurationProblem(fine), "") << fine;
+  for (const char* const bad : {"", "x", "-", " 1s", ".s", "99999999999h"})
+    EXPECT_EQ(GoDurationProblem(bad), fmt::format("time: invalid duration \"{}\"", bad));
+  EXPECT_EQ(GoDurationProblem("5"), "time: missing unit in duration \"5\"");
+  EXPECT_EQ(GoDurationProblem("1.5.s"), "time: missing unit in duration \"1.5.s\"");
+  EXPECT_EQ(GoDurationProblem("1sx"), "time: unknown unit \"sx\" in duration \"1sx\"");
 }
 
 TEST(Duration, ReadsDurationsAsGoWritesThem) {

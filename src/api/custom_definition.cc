@@ -95,7 +95,14 @@ std::shared_ptr<const CustomDefinition> CustomDefinition::Parse(const Json& obje
   made.namespaced_ = TextAt(object, "spec.scope") == "Namespaced";
   const JsonArray& versions = ArrayAt(object, "spec.versions");
   made.versions_.reserve(versions.size());
-  for (size_t i = 0; i < versions.size(); ++i) made.ParseVersion(object, i, errors);
+  const bool shared = VersionsShare(object, "schema");
+  int64_t steps = kCheckStepsMax;
+  for (size_t i = 0; i < versions.size(); ++i) {
+    // Of a schema that all have, what is wrong is told once.
+    FieldErrors again;
+    made.ParseVersion({.version = versions[i], .index = i, .shared = shared},
+                      shared && i > 0 ? again : errors, steps);
+  }
   std::ranges::sort(made.versions_, IsVersionBefore, &CustomVersion::name);
   for (CustomVersion& version : made.versions_) made.MakeKind(version);
   return definition;
@@ -109,13 +116,13 @@ bool VersionsShare(const Json& definition, std::string_view member) {
   });
 }
 
-std::string VersionPath(const Json& definition, std::string_view member, size_t index) {
-  if (!VersionsShare(definition, member)) return fmt::format("spec.versions[{}].{}", index, member);
+std::string VersionPath(bool shared, std::string_view member, size_t index) {
+  if (!shared) return fmt::format("spec.versions[{}].{}", index, member);
   return fmt::format("spec.{}", member == "schema" ? "validation" : member);
 }
 
-void CustomDefinition::ParseVersion(const Json& definition, size_t index, FieldErrors& errors) {
-  const Json& version = ArrayAt(definition, "spec.versions")[index];
+void CustomDefinition::ParseVersion(const Given& given, FieldErrors& errors, int64_t& steps) {
+  const Json& version = given.version;
   CustomVersion& made = versions_.emplace_back();
   made.name = TextAt(version, "name");
   made.served = FlagAt(version, "served");
@@ -123,18 +130,14 @@ void CustomDefinition::ParseVersion(const Json& definition, size_t index, FieldE
   made.deprecated = FlagAt(version, "deprecated");
   made.deprecation = TextAt(version, "deprecationWarning");
   if (const Json* schema = FindPath(version, "schema.openAPIV3Schema")) {
-    const bool shared = VersionsShare(definition, "schema");
-    // Of a schema that all have, what is wrong is told once.
-    FieldErrors again;
-    ParsedSchema parsed =
-        ParseCustomSchema(*schema, VersionPath(definition, "schema", index) + ".openAPIV3Schema",
-                          shared && index > 0 ? again : errors);
+    const std::string at = VersionPath(given.shared, "schema", given.index) + ".openAPIV3Schema";
+    ParsedSchema parsed = ParseCustomSchema(*schema, at, errors, steps);
     made.schema = std::move(parsed.root);
     for (std::string& rule : parsed.unenforced) {
       // Our own words name what was sent.
       const size_t rest = rule.find(".openAPIV3Schema");
-      made.unenforced.push_back(
-          fmt::format("spec.versions[{}].schema{}", index, std::string_view(rule).substr(rest)));
+      made.unenforced.push_back(fmt::format("spec.versions[{}].schema{}", given.index,
+                                            std::string_view(rule).substr(rest)));
     }
     made.openapi = *schema;
   }

@@ -63,7 +63,13 @@ class CustomDefinition {
 
  private:
   CustomDefinition() = default;
-  void ParseVersion(const Json& definition, size_t index, FieldErrors& errors);
+  // A version as it was given; shared: all have one schema.
+  struct Given {
+    const Json& version;
+    size_t index = 0;
+    bool shared = false;
+  };
+  void ParseVersion(const Given& given, FieldErrors& errors, int64_t& steps);
   void MakeKind(CustomVersion& version);
 
   std::string name_, group_, plural_, singular_, kind_, list_kind_, short_names_, categories_;
@@ -77,12 +83,11 @@ class CustomDefinition {
 // others, which are in order of their text.
 [[nodiscard]] bool IsVersionBefore(std::string_view a, std::string_view b);
 
-// The kind of the table that a definition is of, or null: berth's own schema serves it.
-// Whether all versions of a definition have the same member.
+// Whether all versions of a definition have the same member. Cost: O(their size).
 [[nodiscard]] bool VersionsShare(const Json& definition, std::string_view member);
 // Where problems of a version's member are told: what all versions share, upstream has once.
-[[nodiscard]] std::string VersionPath(const Json& definition, std::string_view member,
-                                      size_t index);
+[[nodiscard]] std::string VersionPath(bool shared, std::string_view member, size_t index);
+// The kind of the table that a definition is of, or null: berth's own schema serves it.
 [[nodiscard]] const Kind* NativeKindOf(const Json& definition);
 
 // What is to be said to who writes a definition: that its kind is served natively, each rule that

@@ -197,19 +197,28 @@ std::string NumberText(double number) {
   return fmt::format("{}", number);
 }
 
+// Who asks only whether a value fits learns nothing more than that: kBriefly.
+enum class Telling : uint8_t { kAll, kBriefly };
+
 class Checker {
  public:
+  Checker(int64_t& steps, Telling telling) : steps_(steps), brief_(telling == Telling::kBriefly) {}
+
   void Object(const CustomSchema& schema, const JsonObject& object, const Path* parent,
               bool enveloped) {
+    Take(static_cast<int64_t>(schema.required.size()) / 4);
     for (const std::string& name : schema.required) {
-      if (object.contains(name)) continue;
+      if (object.contains(name) || !Tells()) continue;
       if (parent == nullptr) {
         rules::AddRequired(errors_, Path(name));
       } else {
         rules::AddRequired(errors_, parent->At(name));
       }
     }
+    if (schema.names.empty() && schema.additional.empty()) return;
+    Take(static_cast<int64_t>(object.size()) / 4);
     for (const auto& [key, value] : object) {
+      if (IsDone()) return;
       if (enveloped && IsEnvelope(key)) continue;
       const CustomSchema* member = schema.Property(key);
       if (member == nullptr && !schema.additional.empty()) member = &schema.additional.front();
@@ -222,32 +231,22 @@ class Checker {
     }
   }
 
-  void Combined(const CustomSchema& schema, const Json& value, const Path& path) {
-    for (const CustomSchema& part : schema.all_of) Value(part, value, path);
-    const auto fits = [&](const CustomSchema& part) { return Fits(part, value, path); };
-    const std::string text = path.text();
-    if (!schema.any_of.empty() && std::ranges::none_of(schema.any_of, fits)) {
-      rules::AddNoField(errors_,
-                        fmt::format("\"{}\" must validate at least one schema (anyOf)", text));
+  [[nodiscard]] FieldErrors TakeErrors() {
+    std::ranges::move(duplicates_, std::back_inserter(errors_));
+    if (steps_ <= 0) {
+      rules::AddNoField(errors_, fmt::format("it takes more than {} steps to validate by its "
+                                             "schema: not all of it was",
+                                             kCheckStepsMax));
     }
-    if (!schema.one_of.empty()) {
-      const auto count = std::ranges::count_if(schema.one_of, fits);
-      if (count != 1) {
-        rules::AddNoField(
-            errors_, fmt::format("\"{}\" must validate one and only one schema (oneOf). {}", text,
-                                 count == 0 ? std::string("Found none valid")
-                                            : fmt::format("Found {} valid alternatives", count)));
-      }
-    }
-    if (std::ranges::any_of(schema.none_of, fits)) {
-      rules::AddNoField(errors_, fmt::format("\"{}\" must not validate the schema (not)", text));
-    }
+    return std::move(errors_);
   }
 
+ private:
   void Value(const CustomSchema& schema, const Json& value, const Path& path) {
-    if (value.is_null() && schema.nullable) return;
+    Take(1);
+    if (IsDone() || (value.is_null() && schema.nullable)) return;
     if (!HasType(schema, value)) {
-      WrongType(schema, value, path);
+      if (Tells()) WrongType(schema, value, path);
     } else if (value.is_object()) {
       CheckCount(schema, value.get_object().size(), path, "properties");
       Object(schema, value.get_object(), &path, schema.embeds_resource);
@@ -262,16 +261,53 @@ class Checker {
     Combined(schema, value, path);
   }
 
-  [[nodiscard]] FieldErrors TakeErrors() {
-    std::ranges::move(duplicates_, std::back_inserter(errors_));
-    return std::move(errors_);
+  void Combined(const CustomSchema& schema, const Json& value, const Path& path) {
+    for (const CustomSchema& part : schema.all_of) Value(part, value, path);
+    const auto fits = [&](const CustomSchema& part) { return Fits(part, value, path); };
+    if (!schema.any_of.empty() && std::ranges::none_of(schema.any_of, fits) && Tells()) {
+      rules::AddNoField(
+          errors_, fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));
+    }
+    if (!schema.one_of.empty()) {
+      const auto count = std::ranges::count_if(schema.one_of, fits);
+      if (count != 1 && Tells()) {
+        rules::AddNoField(
+            errors_,
+            fmt::format("\"{}\" must validate one and only one schema (oneOf). {}", path.text(),
+                        count == 0 ? std::string("Found none valid")
+                                   : fmt::format("Found {} valid alternatives", count)));
+      }
+    }
+    if (std::ranges::any_of(schema.none_of, fits) && Tells()) {
+      rules::AddNoField(errors_,
+                        fmt::format("\"{}\" must not validate the schema (not)", path.text()));
+    }
   }
 
- private:
-  static bool Fits(const CustomSchema& schema, const Json& value, const Path& path) {
-    Checker checker;
+  bool Fits(const CustomSchema& schema, const Json& value, const Path& path) {
+    if (steps_ <= 0) return false;
+    Checker checker(steps_, Telling::kBriefly);
     checker.Value(schema, value, path);
-    return checker.errors_.empty() && checker.duplicates_.empty();
+    return !checker.failed_;
+  }
+
+  void Take(int64_t steps) { steps_ -= steps; }
+
+  // Whether nothing that may follow would be told.
+  [[nodiscard]] bool IsDone() const { return steps_ <= 0 || full_ || (brief_ && failed_); }
+
+  // Something is wrong. Whether that is to be told.
+  bool Tells() {
+    failed_ = true;
+    if (brief_ || IsDone()) return false;
+    for (; errors_counted_ < errors_.size(); ++errors_counted_)
+      bytes_ += BytesOf(errors_[errors_counted_]);
+    for (; duplicates_counted_ < duplicates_.size(); ++duplicates_counted_)
+      bytes_ += BytesOf(duplicates_[duplicates_counted_]);
+    // One more than is listed, so that it is seen that there are more.
+    full_ = errors_.size() + duplicates_.size() > kFieldErrorsListedMax ||
+            bytes_ > kFieldErrorsBytesMax;
+    return !full_;
   }
 
   void WrongType(const CustomSchema& schema, const Json& value, const Path& path) {
@@ -286,7 +322,8 @@ class Checker {
 
   void List(const CustomSchema& schema, const JsonArray& items, const Path& path) {
     if (!schema.items.empty()) {
-      for (size_t i = 0; i < items.size(); ++i) Value(schema.items.front(), items[i], path.Item(i));
+      for (size_t i = 0; i < items.size() && !IsDone(); ++i)
+        Value(schema.items.front(), items[i], path.Item(i));
     }
     CheckCount(schema, items.size(), path, "items");
     if (schema.list_type != CustomSchema::ListType::kAsWhole) CheckUnique(schema, items, path);
@@ -295,18 +332,18 @@ class Checker {
   void CheckCount(const CustomSchema& schema, size_t size, const Path& path,
                   std::string_view what) {
     const auto count = static_cast<int64_t>(size);
-    if (schema.count_min && count < *schema.count_min) {
+    if (schema.count_min && count < *schema.count_min && Tells()) {
       errors_.push_back(InvalidField(path.text(), count,
                                      fmt::format("{} in body should have at least {} {}",
                                                  path.text(), *schema.count_min, what)));
     }
-    if (schema.count_max && count > *schema.count_max)
+    if (schema.count_max && count > *schema.count_max && Tells())
       errors_.push_back(TooManyField(path.text(), count, *schema.count_max));
   }
 
   void CheckUnique(const CustomSchema& schema, const JsonArray& items, const Path& path) {
     std::set<std::string> seen;
-    for (size_t i = 0; i < items.size(); ++i) {
+    for (size_t i = 0; i < items.size() && !IsDone(); ++i) {
       Json key = items[i];
       if (schema.list_type == CustomSchema::ListType::kMap) {
         JsonObject keys;
@@ -315,23 +352,35 @@ class Checker {
         }
         key = std::move(keys);
       }
-      if (seen.insert(boost::json::serialize(key)).second) continue;
+      std::string text = boost::json::serialize(key);
+      Take(1 + static_cast<int64_t>(text.size()) / kBytesPerStep);
+      if (seen.insert(std::move(text)).second || !Tells()) continue;
       duplicates_.push_back(DuplicateJsonField(path.Item(i).text(), key));
     }
   }
 
   // The first of its troubles.
   void CheckText(const CustomSchema& schema, std::string_view text, const Path& path) {
-    const int64_t length = schema.length_min || schema.length_max ? rules::CharactersOf(text) : 0;
+    const bool counts = schema.length_min || schema.length_max;
+    const auto bytes = static_cast<int64_t>(text.size());
+    if (counts) Take(bytes / kBytesPerStep);
+    if (schema.matcher != nullptr) {
+      Take(1 + bytes * schema.matcher->ProgramSize() / kInstructionsPerStep);
+      if (IsDone()) return;
+    }
+    const int64_t length = counts ? rules::CharactersOf(text) : 0;
     if (schema.length_max && length > *schema.length_max) {
-      errors_.push_back(TooLongField(path.text(), *schema.length_max));
+      if (Tells()) errors_.push_back(TooLongField(path.text(), *schema.length_max));
     } else if (schema.length_min && length < *schema.length_min) {
+      if (!Tells()) return;
       rules::AddSaid(errors_, path, QuoteGo(text),
                      fmt::format("should be at least {} chars long", *schema.length_min));
     } else if (schema.matcher != nullptr && !re2::RE2::PartialMatch(text, *schema.matcher)) {
+      if (!Tells()) return;
       rules::AddSaid(errors_, path, QuoteGo(text),
                      fmt::format("should match '{}'", schema.pattern));
     } else if (schema.format == "date-time" && !ParseMicroTime(text) && !ParseTimestamp(text)) {
+      if (!Tells()) return;
       rules::AddInvalidType(errors_, path, QuoteGo(text),
                             fmt::format("must be of type date-time: {}", QuoteGo(text)));
     }
@@ -339,47 +388,70 @@ class Checker {
 
   void CheckNumber(const CustomSchema& schema, const Json& value, const Path& path) {
     const auto number = value.to_number<double>();
-    const std::string text = boost::json::serialize(value);
+    const auto say = [&](std::string_view words, double limit) {
+      if (!Tells()) return;
+      rules::AddSaid(errors_, path, boost::json::serialize(value),
+                     fmt::format("should be {} {}", words, NumberText(limit)));
+    };
     if (schema.format == "int32" && value.is_int64() &&
-        !std::in_range<int32_t>(value.get_int64())) {
+        !std::in_range<int32_t>(value.get_int64()) && Tells()) {
       rules::AddNoField(errors_,
                         fmt::format("Checked value must be of type integer with format int32 in {}",
                                     path.text()));
     }
     if (schema.maximum &&
-        (number > *schema.maximum || (schema.exclusive_maximum && number == *schema.maximum))) {
-      rules::AddSaid(
-          errors_, path, text,
-          fmt::format("should be less than {}{}", schema.exclusive_maximum ? "" : "or equal to ",
-                      NumberText(*schema.maximum)));
-    }
+        (number > *schema.maximum || (schema.exclusive_maximum && number == *schema.maximum)))
+      say(schema.exclusive_maximum ? "less than" : "less than or equal to", *schema.maximum);
     if (schema.minimum &&
-        (number < *schema.minimum || (schema.exclusive_minimum && number == *schema.minimum))) {
-      rules::AddSaid(
-          errors_, path, text,
-          fmt::format("should be greater than {}{}", schema.exclusive_minimum ? "" : "or equal to ",
-                      NumberText(*schema.minimum)));
-    }
+        (number < *schema.minimum || (schema.exclusive_minimum && number == *schema.minimum)))
+      say(schema.exclusive_minimum ? "greater than" : "greater than or equal to", *schema.minimum);
     if (schema.multiple_of && *schema.multiple_of > 0 &&
-        std::fmod(number, *schema.multiple_of) != 0) {
-      rules::AddSaid(errors_, path, text,
-                     fmt::format("should be a multiple of {}", NumberText(*schema.multiple_of)));
-    }
+        std::fmod(number, *schema.multiple_of) != 0)
+      say("a multiple of", *schema.multiple_of);
   }
 
   void CheckSupported(const CustomSchema& schema, const Json& value, const Path& path) {
-    const auto same = [&](const Json& one) { return SameJson(one, value); };
-    if (std::ranges::any_of(schema.supported, same)) return;
+    if (IsSupported(schema, value) || !Tells()) return;
     std::vector<std::string> texts;
-    for (const Json& one : schema.supported)
+    size_t bytes = 0;
+    for (const Json& one : schema.supported) {
       texts.push_back(one.is_string() ? std::string(one.get_string())
                                       : boost::json::serialize(one));
+      bytes += texts.back().size();
+      if (bytes > kSupportedBytesMax) break;
+    }
     const std::vector<std::string_view> words(texts.begin(), texts.end());
     FieldError error = NotSupportedField(path.text(), "", words);
     error.value = boost::json::serialize(value);
+    if (const size_t more = schema.supported.size() - texts.size(); more > 0)
+      error.detail += fmt::format(" and {} others", more);
     errors_.push_back(std::move(error));
   }
 
+  bool IsSupported(const CustomSchema& schema, const Json& value) {
+    if (!value.is_structured()) {
+      return schema.supported_scalars != nullptr &&
+             schema.supported_scalars->contains(ScalarText(value));
+    }
+    Take(static_cast<int64_t>(schema.supported.size()) * kStepsOfComparison);
+    return !IsDone() && std::ranges::any_of(schema.supported,
+                                            [&](const Json& one) { return SameJson(one, value); });
+  }
+
+  // Of a text, what is counted or copied in the time of a step.
+  static constexpr int64_t kBytesPerStep = 16;
+  // Of a pattern's program, what may run in the time of some steps when each byte of a text meets
+  // all of it, as it does where alternatives multiply. Most patterns run in a hundredth of that.
+  static constexpr int64_t kInstructionsPerStep = 64;
+  static constexpr int64_t kStepsOfComparison = 4;
+  // Of an enum's values, in one error.
+  static constexpr size_t kSupportedBytesMax = 16 * 1024;
+
+  int64_t& steps_;
+  const bool brief_;
+  bool failed_ = false;
+  bool full_ = false;  // Of errors, in number or in bytes.
+  size_t errors_counted_ = 0, duplicates_counted_ = 0, bytes_ = 0;
   FieldErrors errors_;
   FieldErrors duplicates_;
 };
@@ -402,10 +474,22 @@ void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document) {
   Defaulter().Object(schema, document, true);
 }
 
-FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document) {
-  Checker checker;
+FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document,
+                              int64_t& steps) {
+  Checker checker(steps, Telling::kAll);
   checker.Object(schema, document, nullptr, true);
   return checker.TakeErrors();
+}
+
+FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document) {
+  int64_t steps = kCheckStepsMax;
+  return CheckCustomSchema(schema, document, steps);
+}
+
+std::string ScalarText(const Json& value) {
+  // Of the two zeros, which are equal, one.
+  if (value.is_double() && value.get_double() == 0) return "0E0";
+  return boost::json::serialize(value);
 }
 
 }  // namespace berth::api

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,8 @@ struct CustomSchema {
   std::optional<int64_t> length_min, length_max, count_min, count_max;
   std::string pattern;
   std::shared_ptr<const re2::RE2> matcher;
-  std::vector<Json> supported;  // The values of an enum.
+  std::vector<Json> supported;  // The values of an enum, and the texts of those with no parts.
+  std::shared_ptr<const std::set<std::string>> supported_scalars;
   ListType list_type = ListType::kAsWhole;
   bool map_as_whole = false;  // Of an object: an apply replaces it.
   std::vector<std::string> list_keys;
@@ -56,6 +58,11 @@ struct CustomSchema {
   [[nodiscard]] const CustomSchema* Property(std::string_view name) const;
 };
 
+// What checks of one request may take in sum: a value by a schema is a step, and so are some bytes
+// that a pattern runs over, or some members that are looked for. The largest object that has a few
+// patterns for each of its values takes half of it; all of it is 0.3 s, measured.
+inline constexpr int64_t kCheckStepsMax = 4'000'000;
+
 // What a definition's schema comes to.
 struct ParsedSchema {
   CustomSchema root;
@@ -63,9 +70,10 @@ struct ParsedSchema {
 };
 
 // Reads an openAPIV3Schema that stands at `path` of the definition. `errors` gets what is not
-// structural or can't be read, in upstream's words; the schema is of no use then.
+// structural or can't be read, in upstream's words; the schema is of no use then. `steps` is what
+// the checks of its defaults may take, and what they leave.
 [[nodiscard]] ParsedSchema ParseCustomSchema(const Json& schema, std::string_view path,
-                                             FieldErrors& errors);
+                                             FieldErrors& errors, int64_t& steps);
 
 // Drops unknown members and puts the others in the order of their names; numbers that are whole
 // become integers where those are meant. Returns the strict decoding problems.
@@ -75,7 +83,12 @@ struct ParsedSchema {
 // defaults make the document longer than limits::kObjectBytesMax no more are set.
 void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document);
 // Types, limits, patterns, formats, combined schemas, what is required; then equal items of sets
-// and maps. REQUIRES: pruned and with its defaults.
+// and maps. REQUIRES: pruned and with its defaults. It ends with as many errors as are listed, and
+// with one that says so when it has no steps left; `steps` gets what it leaves.
+[[nodiscard]] FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document,
+                                            int64_t& steps);
 [[nodiscard]] FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document);
+// How a value of an enum stands in supported_scalars.
+[[nodiscard]] std::string ScalarText(const Json& value);
 
 }  // namespace berth::api

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -59,9 +62,85 @@ bool Says(const Json& schema, std::string_view member) {
   return !value->is_array() || !value->get_array().empty();
 }
 
+// A pattern of that many characters, repetitions written out, compiles in 0.2 s.
+constexpr int64_t kPatternSizeMax = 100'000;
+
+bool Continues(std::string_view pattern, size_t at, std::string_view text) {
+  return at < pattern.size() && pattern.substr(at).starts_with(text);
+}
+
+// Steps over a class. How many parts it has.
+int64_t TakeClass(std::string_view pattern, size_t& at) {
+  int64_t parts = 0;
+  const size_t first = at + (Continues(pattern, at + 1, "^") ? 2 : 1);
+  for (at = first; at < pattern.size() && (pattern[at] != ']' || at == first); ++at) {
+    if (pattern[at] == '\\') ++at;
+    if (Continues(pattern, at, "[:")) at = std::min(pattern.find(']', at), pattern.size());
+    // A range is one.
+    parts += Continues(pattern, at + 1, "-") ? -1 : 1;
+  }
+  return std::max<int64_t>(parts, 1);
+}
+
+// What stands in braces as a repetition, {2}, {2,} or {2,5}: the most times; 0: it is none.
+int64_t TakeTimes(std::string_view pattern, size_t& at) {
+  const size_t end = pattern.find('}', at);
+  if (end == pattern.npos) return 0;
+  int64_t most = 0;
+  int64_t number = 0;
+  for (const char c : pattern.substr(at + 1, end - at - 1)) {
+    if (c != ',' && (c < '0' || c > '9')) return 0;
+    number = c == ',' ? 0 : std::min<int64_t>(number * 10 + (c - '0'), kPatternSizeMax);
+    most = std::max(most, number);
+  }
+  at = end;
+  return std::max<int64_t>(most, 1);
+}
+
+// About how many characters and classes a pattern has, with its repetitions written out, which a
+// short one may have without end. More than kPatternSizeMax are some more.
+int64_t PatternSize(std::string_view pattern) {
+  struct Group {
+    int64_t before = 0;  // Without the last part, which may be repeated yet.
+    int64_t last = 0;
+  };
+  constexpr int64_t kUnicodeClass = 100;
+  std::vector<Group> groups(1);
+  const auto add = [&](int64_t size) {
+    Group& group = groups.back();
+    group.before = std::min(group.before + group.last, kPatternSizeMax + 1);
+    group.last = size;
+  };
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    const char c = pattern[at];
+    if (c == '\\') {
+      const bool unicode = Continues(pattern, at + 1, "p") || Continues(pattern, at + 1, "P");
+      const bool braced = Continues(pattern, at + 2, "{");
+      add(unicode ? kUnicodeClass : 1);
+      at = unicode && braced ? std::min(pattern.find('}', at), pattern.size()) : at + 1;
+    } else if (c == '[') {
+      add(TakeClass(pattern, at));
+    } else if (c == '(') {
+      groups.emplace_back();
+    } else if (c == ')' && groups.size() > 1) {
+      const Group inner = groups.back();
+      groups.pop_back();
+      add(inner.before + inner.last + 1);
+    } else if (const int64_t times = c == '{' ? TakeTimes(pattern, at) : 0; times > 0) {
+      groups.back().last = std::min(groups.back().last * times, kPatternSizeMax + 1);
+    } else {
+      add(1);
+    }
+  }
+  int64_t size = 0;
+  for (const Group& group : groups) size += group.before + group.last;
+  return size;
+}
+
 class Parser {
  public:
-  explicit Parser(std::vector<std::string>& unenforced) : unenforced_(unenforced) {}
+  Parser(std::vector<std::string>& unenforced, int64_t& steps)
+      : unenforced_(unenforced), steps_(steps) {}
 
   CustomSchema ParseRoot(const Json& schema, const std::string& path, FieldErrors& errors) {
     const bool nullable = FlagAt(schema, "nullable");
@@ -156,16 +235,35 @@ class Parser {
     const bool list = node.type == CustomSchema::Type::kArray;
     node.count_min = Count(schema, list ? "minItems" : "minProperties");
     node.count_max = Count(schema, list ? "maxItems" : "maxProperties");
-    for (const Json& value : ArrayAt(schema, "enum")) node.supported.push_back(value);
+    std::set<std::string> scalars;
+    for (const Json& value : ArrayAt(schema, "enum")) {
+      node.supported.push_back(value);
+      if (!value.is_structured()) scalars.insert(ScalarText(value));
+    }
+    if (!scalars.empty())
+      node.supported_scalars = std::make_shared<const std::set<std::string>>(std::move(scalars));
     node.pattern = TextAt(schema, "pattern");
     if (node.pattern.empty()) return;
-    auto matcher = std::make_shared<re2::RE2>(node.pattern, re2::RE2::Quiet);
-    if (matcher->ok()) {
-      node.matcher = std::move(matcher);
+    std::shared_ptr<const re2::RE2>& known = matchers_[node.pattern];
+    if (known == nullptr) {
+      const int64_t size = PatternSize(node.pattern);
+      if (size <= kPatternSizeMax) steps_ -= size * kStepsOfInstruction;
+      if (size > kPatternSizeMax || steps_ <= 0) {
+        structural_.push_back(InvalidField(
+            path + ".pattern", node.pattern,
+            fmt::format("is too large: it repeats to some {} characters, of {} at most{}", size,
+                        kPatternSizeMax,
+                        steps_ <= 0 ? ", and so do all patterns and defaults together" : "")));
+        return;
+      }
+      known = std::make_shared<re2::RE2>(node.pattern, re2::RE2::Quiet);
+    }
+    if (known->ok()) {
+      node.matcher = known;
     } else {
       structural_.push_back(InvalidField(
           path + ".pattern", node.pattern,
-          fmt::format("must be a valid regular expression, but isn't: {}", matcher->error())));
+          fmt::format("must be a valid regular expression, but isn't: {}", known->error())));
     }
   }
 
@@ -512,7 +610,7 @@ class Parser {
       defaults_.push_back(
           InvalidJsonField(path + ".default", *value, "must not have unknown fields"));
     }
-    for (FieldError& error : CheckCustomSchema(holder, object)) {
+    for (FieldError& error : CheckCustomSchema(holder, object, steps_)) {
       if (error.field.starts_with("default")) error.field = fmt::format("{}.{}", path, error.field);
       // Upstream's has no name.
       constexpr std::string_view kName = "default in body";
@@ -524,7 +622,12 @@ class Parser {
     node.has_defaults = true;
   }
 
+  // To compile one takes the time of so many steps, measured.
+  static constexpr int64_t kStepsOfInstruction = 30;
+
   std::vector<std::string>& unenforced_;
+  int64_t& steps_;
+  std::map<std::string, std::shared_ptr<const re2::RE2>> matchers_;  // By their patterns.
   FieldErrors errors_;
   FieldErrors structural_;
   FieldErrors defaults_;
@@ -534,9 +637,10 @@ class Parser {
 
 }  // namespace
 
-ParsedSchema ParseCustomSchema(const Json& schema, std::string_view path, FieldErrors& errors) {
+ParsedSchema ParseCustomSchema(const Json& schema, std::string_view path, FieldErrors& errors,
+                               int64_t& steps) {
   ParsedSchema parsed;
-  Parser parser(parsed.unenforced);
+  Parser parser(parsed.unenforced, steps);
   parsed.root = parser.ParseRoot(schema, std::string(path), errors);
   return parsed;
 }

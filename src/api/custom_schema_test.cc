@@ -19,6 +19,11 @@
 namespace berth::api {
 namespace {
 
+ParsedSchema Parse(const Json& schema, FieldErrors& errors) {
+  int64_t steps = kCheckStepsMax;
+  return ParseCustomSchema(schema, "s", errors, steps);
+}
+
 std::string Listed(const FieldErrors& errors) {
   std::vector<std::string> texts;
   for (const FieldError& error : errors) texts.push_back(ToString(error));
@@ -31,7 +36,7 @@ std::string Take(std::string_view schema, std::string_view value) {
   FieldErrors errors;
   const Json whole =
       boost::json::parse(fmt::format(R"({{"type":"object","properties":{{"v":{}}}}})", schema));
-  const CustomSchema root = ParseCustomSchema(whole, "s", errors).root;
+  const CustomSchema root = Parse(whole, errors).root;
   if (!errors.empty()) return Listed(errors);
   JsonObject document = boost::json::parse(fmt::format(R"({{"v":{}}})", value)).get_object();
   std::string text = fmt::format("{}", fmt::join(PruneCustom(root, document), "; "));
@@ -224,7 +229,7 @@ TEST(CustomSchema, DefaultsThatMultiplyEndSoonAfterAnObjectIsTooLarge) {
     FieldErrors errors;
     const Json whole =
         boost::json::parse(fmt::format(R"({{"type":"object","properties":{{"v":{}}}}})", schema));
-    const CustomSchema root = ParseCustomSchema(whole, "s", errors).root;
+    const CustomSchema root = Parse(whole, errors).root;
     ASSERT_EQ(Listed(errors), "");
     JsonObject document = boost::json::parse(fmt::format(R"({{"v":{}}})", value)).get_object();
     ApplyCustomDefaults(root, document);
@@ -234,12 +239,95 @@ TEST(CustomSchema, DefaultsThatMultiplyEndSoonAfterAnObjectIsTooLarge) {
   }
 }
 
+// {"v": [item, ...]} by a schema of its items.
+FieldErrors CheckItems(JsonObject item_schema, JsonArray items) {
+  FieldErrors errors;
+  const Json whole = JsonObject{
+      {"type", "object"},
+      {"properties",
+       JsonObject{{"v", JsonObject{{"type", "array"}, {"items", std::move(item_schema)}}}}}};
+  const CustomSchema root = Parse(whole, errors).root;
+  EXPECT_TRUE(errors.empty());
+  return CheckCustomSchema(root, JsonObject{{"v", std::move(items)}});
+}
+
+TEST(CustomSchema, ErrorsAreAsManyAndAsLongAsAnAnswerLists) {
+  JsonArray words;
+  JsonArray values;
+  for (int i = 0; i < 2'000; ++i) {
+    words.emplace_back(fmt::format("v{}", i));
+    values.emplace_back(fmt::format("z{}", i));
+  }
+  const FieldErrors listed =
+      CheckItems({{"type", "string"}, {"enum", JsonArray{"a", "b"}}}, values);
+  EXPECT_EQ(listed.size(), kFieldErrorsListedMax + 1);
+  EXPECT_EQ(ToString(listed[1]), R"(v[1]: Unsupported value: "z1": supported values: "a", "b")");
+  for (int i = 2'000; i < 20'000; ++i) words.emplace_back(fmt::format("v{}", i));
+  const FieldErrors errors = CheckItems({{"type", "string"}, {"enum", words}}, values);
+  size_t bytes = 0;
+  for (const FieldError& error : errors) bytes += BytesOf(error);
+  EXPECT_LT(bytes, 2 * kFieldErrorsBytesMax);
+  EXPECT_TRUE(errors[0].detail.starts_with(R"(supported values: "v0", "v1", )"));
+  EXPECT_TRUE(errors[0].detail.ends_with(" others")) << errors[0].detail.substr(20'000);
+  EXPECT_EQ(Listed(CheckItems({{"type", "string"}, {"enum", words}}, {"v19999", "v0"})), "");
+  EXPECT_EQ(
+      Listed(CheckItems({{"type", "number"}, {"enum", JsonArray{1, 2.5, 0.0}}}, {1, 2.5, -0.0})),
+      "");
+}
+
+TEST(CustomSchema, PatternsThatRepeatWithoutEndAreRefused) {
+  const auto refused = [](const std::string& pattern) {
+    FieldErrors errors;
+    const Json whole = JsonObject{
+        {"type", "object"},
+        {"properties", JsonObject{{"v", JsonObject{{"type", "string"}, {"pattern", pattern}}}}}};
+    static_cast<void>(Parse(whole, errors));
+    return !errors.empty() && errors[0].detail.starts_with("is too large");
+  };
+  for (const char* const fine :
+       {"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\\.){0,100}$", "^x{900}$", "^\\p{Greek}{1,3}$",
+        "[]{]{1,2}a{b}{,3}", "^[\\]{}]{5}$", "(?i)[^a-z]{3,}$"})
+    EXPECT_FALSE(refused(fine)) << fine;
+  for (const char* const large : {"((((((a{0,100}){0,100}){0,100}){0,100}){0,100}){0,10})",
+                                  "(((a|b){1000}c){1000})", "([a-z]{1000}){1000}"})
+    EXPECT_TRUE(refused(large)) << large;
+  // Whatever is cut, and whatever is no pattern, harms nothing.
+  constexpr std::string_view kOdd = R"(a[[:alpha:]\p{Greek}(b|[^]-]{2,3}){4,}\x{10}\Q{1}\E[)";
+  for (size_t end = 0; end <= kOdd.size(); ++end) {
+    EXPECT_FALSE(refused(std::string(kOdd.substr(0, end)) + "\\"));
+    EXPECT_FALSE(refused(std::string(kOdd.substr(0, end)) + "[:"));
+    EXPECT_FALSE(refused(std::string(kOdd.substr(end))));
+  }
+  FieldErrors errors;
+  JsonObject properties;
+  for (int i = 0; i < 2'000; ++i) {
+    properties[fmt::format("p{}", i)] =
+        JsonObject{{"type", "string"}, {"pattern", fmt::format("(x{{0,900}}y{})", i)}};
+  }
+  static_cast<void>(Parse(JsonObject{{"type", "object"}, {"properties", properties}}, errors));
+  ASSERT_FALSE(errors.empty());
+  EXPECT_TRUE(errors[0].detail.ends_with("all patterns and defaults together"));
+}
+
+TEST(CustomSchema, WhatTakesTooManyStepsIsGivenUpAndSaysSo) {
+  JsonArray patterns;
+  JsonArray values;
+  for (int i = 0; i < 500; ++i)
+    patterns.push_back(JsonObject{{"pattern", fmt::format("^a{}$", i)}});
+  for (int i = 0; i < 100; ++i) values.emplace_back("a7");
+  EXPECT_EQ(Listed(CheckItems({{"type", "string"}, {"oneOf", patterns}}, values)), "");
+  for (int i = 0; i < 10'000; ++i) values.emplace_back("a7");
+  EXPECT_EQ(Listed(CheckItems({{"type", "string"}, {"oneOf", patterns}}, values)),
+            R"(<nil>: Invalid value: "": it takes more than 4000000 steps to validate by its )"
+            "schema: not all of it was");
+}
+
 TEST(CustomSchema, RulesThatNobodyRunsAreNamed) {
   FieldErrors errors;
-  const ParsedSchema parsed = ParseCustomSchema(
+  const ParsedSchema parsed = Parse(
       boost::json::parse(R"({"type":"object","x-kubernetes-validations":[{"rule":"a"},{"rule":"b"}],
       "properties":{"v":{"type":"string","x-kubernetes-validations":[{"rule":"c"}]}}})"),
-      "s", errors);
+      errors);
   EXPECT_EQ(fmt::format("{}", fmt::join(parsed.unenforced, "\n")),
             "s.properties[v].x-kubernetes-validations[0]\ns.x-kubernetes-validations[0]\n"
             "s.x-kubernetes-validations[1]");
@@ -282,7 +370,7 @@ Json AnyJson(int depth) {
 
 RC_GTEST_PROP(CustomSchema, AnySchemaAndDocumentDoNoHarm, ()) {
   FieldErrors errors;
-  const ParsedSchema parsed = ParseCustomSchema(AnyJson(6), "s", errors);
+  const ParsedSchema parsed = Parse(AnyJson(6), errors);
   Json document = AnyJson(6);
   if (!document.is_object()) document = JsonObject();
   const std::vector<std::string> problems = PruneCustom(parsed.root, document.get_object());

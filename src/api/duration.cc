@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "api/field_error.h"
+
 namespace berth::api {
 namespace {
 
@@ -72,6 +74,33 @@ Result<Duration> ParseDuration(std::string_view text) {
     return Fail(ErrorCode::kInvalid, fmt::format("invalid duration \"{}\"", text));
   }
   return Duration{total};
+}
+
+std::string GoDurationProblem(std::string_view text) {
+  const std::string shown = QuoteGo(text);
+  std::string invalid = fmt::format("time: invalid duration {}", shown);
+  std::string_view rest = text;
+  if (rest.starts_with('-') || rest.starts_with('+')) rest.remove_prefix(1);
+  if (rest == "0") return "";
+  if (rest.empty()) return invalid;
+  int64_t total = 0;
+  while (!rest.empty()) {
+    std::string_view term = rest;
+    const std::string_view whole = TakeWhile(rest, IsDigit);
+    std::string_view fraction;
+    if (rest.starts_with('.')) {
+      rest.remove_prefix(1);
+      fraction = TakeWhile(rest, IsDigit);
+    }
+    if (whole.empty() && fraction.empty()) return invalid;
+    const std::string_view unit = TakeWhile(rest, IsUnit);
+    if (unit.empty()) return fmt::format("time: missing unit in duration {}", shown);
+    if (UnitOf(unit) == 0)
+      return fmt::format("time: unknown unit {} in duration {}", QuoteGo(unit), shown);
+    const std::optional<int64_t> nanoseconds = TakeTerm(term);
+    if (!nanoseconds || __builtin_add_overflow(total, *nanoseconds, &total)) return invalid;
+  }
+  return "";
 }
 
 }  // namespace berth::api

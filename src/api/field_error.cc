@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <set>
 #include <utility>
 
 namespace berth::api {
@@ -73,6 +74,21 @@ std::string_view CauseOf(FieldErrorType type) {
   return "";
 }
 
+size_t BytesOf(const FieldError& error) {
+  return error.field.size() + error.value.size() + error.detail.size();
+}
+
+std::span<const FieldError> ListedOf(std::span<const FieldError> errors) {
+  size_t count = 0;
+  size_t bytes = 0;
+  while (count < errors.size() && count < kFieldErrorsListedMax) {
+    bytes += BytesOf(errors[count]);
+    if (count > 0 && bytes > kFieldErrorsBytesMax) break;
+    ++count;
+  }
+  return errors.first(count);
+}
+
 std::string BodyOf(const FieldError& error) {
   std::string body(WordsOf(error.type));
   if (ShowsValue(error.type) && !error.value.empty()) body += ": " + error.value;
@@ -84,11 +100,16 @@ std::string ToString(const FieldError& error) { return error.field + ": " + Body
 
 std::string InvalidMessage(std::string_view group_kind, std::string_view name,
                            std::span<const FieldError> errors) {
+  const std::span<const FieldError> listed = ListedOf(errors);
   std::vector<std::string> texts;
-  for (const FieldError& error : errors) {
-    std::string text = ToString(error);
-    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  std::set<std::string_view> told;
+  texts.reserve(listed.size() + 1);  // They are not moved.
+  for (const FieldError& error : listed) {
+    texts.push_back(ToString(error));
+    if (!told.insert(texts.back()).second) texts.pop_back();
   }
+  if (listed.size() < errors.size())
+    texts.push_back(fmt::format("and {} or more others", errors.size() - listed.size()));
   std::string message = fmt::format("{} {} is invalid", group_kind, QuoteGo(name));
   if (texts.size() == 1) return message + ": " + texts[0];
   if (texts.size() > 1) return fmt::format("{}: [{}]", message, fmt::join(texts, ", "));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -38,12 +39,20 @@ struct FieldError {
 };
 using FieldErrors = std::vector<FieldError>;
 
+// How many errors an answer lists, and of how many bytes in sum: upstream lists all, however many.
+inline constexpr size_t kFieldErrorsListedMax = 1000;
+inline constexpr size_t kFieldErrorsBytesMax = 512 * 1024;
+// The first of them, as many as an answer lists: one at least.
+[[nodiscard]] std::span<const FieldError> ListedOf(std::span<const FieldError> errors);
+[[nodiscard]] size_t BytesOf(const FieldError& error);
+
 // A Status cause's message: `Invalid value: "x": must be ...`.
 [[nodiscard]] std::string BodyOf(const FieldError& error);
 // `spec.x: Invalid value: "x": must be ...`.
 [[nodiscard]] std::string ToString(const FieldError& error);
 // The message of a Status with reason Invalid: `Pod "a" is invalid: spec.x: ...`; several errors
-// stand in brackets, equal ones once. `group_kind` is `Pod` or `Deployment.apps`.
+// stand in brackets, equal ones once; of those that are not listed it says how many there are at
+// least. `group_kind` is `Pod` or `Deployment.apps`.
 [[nodiscard]] std::string InvalidMessage(std::string_view group_kind, std::string_view name,
                                          std::span<const FieldError> errors);
 

@@ -26,9 +26,10 @@ class Defined {
  public:
   explicit Defined(const std::string& schema) {
     FieldErrors errors;
+    int64_t steps = kCheckStepsMax;
     schema_ = ParseCustomSchema(
                   boost::json::parse(R"({"type":"object","properties":{"v":)" + schema + "}}"), "s",
-                  errors)
+                  errors, steps)
                   .root;
     EXPECT_TRUE(errors.empty()) << schema;
   }

@@ -95,6 +95,9 @@ class JsonPatcher {
   [[nodiscard]] Json Take() { return std::move(document_); }
 
  private:
+  // A member is looked up anew besides.
+  static constexpr size_t kShiftsOfMember = 4;
+
   // Where a pointer's last step applies.
   struct Place {
     Json* container = nullptr;
@@ -143,7 +146,7 @@ class JsonPatcher {
         place->step == "-" ? std::optional(array.size()) : IndexOf(place->step, array.size() + 1);
     if (!index) return BadIndex(place->step);
     array.insert(array.begin() + static_cast<std::ptrdiff_t>(*index), std::move(value));
-    return {};
+    return Shift(array.size() - *index);
   }
 
   Status Remove(std::string_view pointer, std::string_view op) {
@@ -153,7 +156,7 @@ class JsonPatcher {
           fmt::format("{} operation does not apply: doc is missing path: \"{}\"", op, pointer));
     }
     if (JsonObject* object = place->container->if_object()) {
-      if (RemoveMember(*object, place->step)) return {};
+      if (RemoveMember(*object, place->step)) return Shift(object->size() * kShiftsOfMember);
       return Missing(fmt::format("error in {} for path: '{}': Unable to remove nonexistent key: {}",
                                  op, pointer, place->step));
     }
@@ -161,7 +164,7 @@ class JsonPatcher {
     const std::optional<size_t> index = IndexOf(place->step, array.size());
     if (!index) return BadIndex(place->step);
     array.erase(array.begin() + static_cast<std::ptrdiff_t>(*index));
-    return {};
+    return Shift(array.size() - *index);
   }
 
   Status Replace(std::string_view pointer, const Json& value) {
@@ -200,12 +203,13 @@ class JsonPatcher {
     }
     const std::string from(from_member->get_string());
     const std::optional<Place> place = Find(from);
-    const Json* source = place ? Step(*place->container, place->step) : nullptr;
+    Json* source = place ? Step(*place->container, place->step) : nullptr;
     if (source == nullptr) {
       return Missing(
           fmt::format("{} operation does not apply: doc is missing from path: {}", op, from));
     }
-    Json value = *source;
+    // What is moved stays where it is in memory, however large.
+    Json value = move ? std::move(*source) : Json(*source, source->storage());
     if (move) {
       if (Status removed = Remove(from, op); !removed) return removed;
     } else {
@@ -218,6 +222,16 @@ class JsonPatcher {
       }
     }
     return Add(to, std::move(value));
+  }
+
+  // That many items or members made room, or closed a gap.
+  Status Shift(size_t count) {
+    shifted_ += static_cast<int64_t>(count);
+    if (shifted_ <= kJsonPatchShiftsMax) return {};
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("the patch shifts more than {} items of lists and members of objects: "
+                            "replace them as a whole",
+                            kJsonPatchShiftsMax));
   }
 
   Status Test(std::string_view pointer, const Json& value) {
@@ -240,6 +254,7 @@ class JsonPatcher {
 
   Json document_;
   int64_t copied_bytes_ = 0;
+  int64_t shifted_ = 0;
 };
 
 // Whether a value nests deeper than `levels` arrays and objects.

@@ -16,6 +16,8 @@ enum class PatchType : uint8_t { kJson, kMerge, kStrategic };
 inline constexpr size_t kJsonPatchOperationsMax = 10'000;
 // And its copies may add this many bytes.
 inline constexpr int64_t kJsonPatchCopyBytesMax = 3 * 1024 * 1024;
+// And its insertions and removals may shift this many items and members: a tenth of a second.
+inline constexpr int64_t kJsonPatchShiftsMax = 200'000'000;
 
 // The patched document, not yet conformed or validated. Errors: kInvalid for a patch that is none
 // (400), kRefused for one that can't be applied to this document (422), kTooLarge past the limits

@@ -189,6 +189,48 @@ TEST(StrategicPatchTest, MergesListsByKey) {
             R"({"containers":[{"name":"a","env":[]}]})");
 }
 
+// A list of a thousand lists of a thousand numbers.
+Json Large() {
+  JsonArray inner;
+  for (int i = 0; i < 1'000; ++i) inner.emplace_back(i);
+  JsonArray outer;
+  for (int i = 0; i < 1'000; ++i) outer.emplace_back(inner);
+  return JsonObject{{"a", std::move(outer)}};
+}
+
+TEST(JsonPatchTest, MovingCostsNothingHoweverLargeTheValue) {
+  // Ten thousand copies of this would take a minute, and memory as long as they live.
+  const Json document = Large();
+  JsonArray moves;
+  for (size_t i = 0; i < kJsonPatchOperationsMax; ++i)
+    moves.push_back(JsonObject{{"op", "move"}, {"from", "/a"}, {"path", "/a"}});
+  const Result<Json> patched = ApplyJsonPatch(document, moves);
+  ASSERT_TRUE(patched.has_value());
+  EXPECT_EQ(*patched, document);
+}
+
+TEST(JsonPatchTest, WhatShiftsTooManyItemsIsRefused) {
+  JsonArray items;
+  for (int64_t i = 0; i < 3 * kJsonPatchShiftsMax / static_cast<int64_t>(kJsonPatchOperationsMax);
+       ++i)
+    items.emplace_back(0);
+  const Json document = JsonObject{{"a", items}};
+  const auto patch = [&](size_t count, std::string_view op, std::string_view path) {
+    JsonArray operations;
+    for (size_t i = 0; i < count; ++i)
+      operations.push_back(JsonObject{{"op", op}, {"path", path}, {"value", 1}});
+    return ApplyJsonPatch(document, operations);
+  };
+  EXPECT_TRUE(patch(1'000, "add", "/a/0").has_value());
+  EXPECT_TRUE(patch(kJsonPatchOperationsMax, "add", "/a/-").has_value());
+  for (const std::string_view op : {"add", "remove"}) {
+    const Result<Json> refused = patch(kJsonPatchOperationsMax, op, "/a/0");
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+    EXPECT_TRUE(refused.error().message.contains("shifts more than 200000000 items"));
+  }
+}
+
 TEST(StrategicPatchTest, MergesLongListsAsItMergesShortOnes) {
   JsonArray list;
   JsonArray change;

@@ -213,38 +213,50 @@ void CheckDeprecation(FieldErrors& errors, const std::string& path, const Json& 
   }
 }
 
-// A version as upstream's internal type is shown, without what all versions share.
-Json ShownVersion(const Json& definition, const Json& version) {
-  const auto own = [&](std::string_view member) {
-    const Json* value = FindMember(version, member);
-    return value == nullptr || VersionsShare(definition, member) ? Json() : *value;
-  };
-  const Json* warning = FindMember(version, "deprecationWarning");
-  return JsonObject{{"Name", TextAt(version, "name")},
-                    {"Served", FlagAt(version, "served")},
-                    {"Storage", FlagAt(version, "storage")},
-                    {"Deprecated", FlagAt(version, "deprecated")},
-                    {"DeprecationWarning", warning == nullptr ? Json() : *warning},
-                    {"Schema", own("schema")},
-                    {"Subresources", own("subresources")},
-                    {"AdditionalPrinterColumns", own("additionalPrinterColumns")},
-                    {"SelectableFields", own("selectableFields")}};
+// Versions as upstream's internal type is shown, without what all of them share.
+Json ShownVersions(const Json& definition) {
+  constexpr std::array<std::pair<const char*, const char*>, 4> kMembers = {
+      {{"Schema", "schema"},
+       {"Subresources", "subresources"},
+       {"AdditionalPrinterColumns", "additionalPrinterColumns"},
+       {"SelectableFields", "selectableFields"}}};
+  JsonArray shown;
+  for (const Json& version : ArrayAt(definition, "spec.versions")) {
+    const Json* warning = FindMember(version, "deprecationWarning");
+    shown.push_back(JsonObject{{"Name", TextAt(version, "name")},
+                               {"Served", FlagAt(version, "served")},
+                               {"Storage", FlagAt(version, "storage")},
+                               {"Deprecated", FlagAt(version, "deprecated")},
+                               {"DeprecationWarning", warning == nullptr ? Json() : *warning}});
+  }
+  for (const auto& [name, member] : kMembers) {
+    const bool shared = VersionsShare(definition, member);
+    for (size_t i = 0; i < shown.size(); ++i) {
+      const Json* value = FindMember(ArrayAt(definition, "spec.versions")[i], member);
+      shown[i].get_object()[name] = value == nullptr || shared ? Json() : *value;
+    }
+  }
+  return shown;
 }
 
 // What each version says beside its schema; of what all share, once.
 void CheckVersionParts(FieldErrors& errors, const Json& object) {
   const JsonArray& versions = ArrayAt(object, "spec.versions");
+  struct Part {
+    std::string_view member;
+    void (*check)(FieldErrors& errors, const std::string& path, const Json& version);
+    bool shared = false;
+  };
+  std::array<Part, 3> parts = {{{"subresources", &CheckScale},
+                                {"additionalPrinterColumns", &CheckColumns},
+                                {"selectableFields", &CheckSelectable}}};
+  for (Part& part : parts) part.shared = VersionsShare(object, part.member);
   for (size_t i = 0; i < versions.size(); ++i) {
     CheckDeprecation(errors, fmt::format("spec.versions[{}]", i), versions[i]);
-    const auto told = [&](std::string_view member) {
-      return i == 0 || !VersionsShare(object, member);
-    };
-    if (told("subresources"))
-      CheckScale(errors, VersionPath(object, "subresources", i), versions[i]);
-    if (told("additionalPrinterColumns"))
-      CheckColumns(errors, VersionPath(object, "additionalPrinterColumns", i), versions[i]);
-    if (told("selectableFields"))
-      CheckSelectable(errors, VersionPath(object, "selectableFields", i), versions[i]);
+    for (const Part& part : parts) {
+      if (i == 0 || !part.shared)
+        part.check(errors, VersionPath(part.shared, part.member, i), versions[i]);
+    }
   }
 }
 
@@ -315,7 +327,7 @@ void CheckApproval(FieldErrors& errors, const Json* old, const Json& object) {
 
 void CheckVersions(FieldErrors& errors, const Json& object) {
   const JsonArray& versions = ArrayAt(object, "spec.versions");
-  std::vector<std::string_view> names;
+  std::set<std::string_view> names;
   int storage = 0;
   int served = 0;
   bool twice = false;
@@ -325,14 +337,11 @@ void CheckVersions(FieldErrors& errors, const Json& object) {
     if (FindPath(versions[i], "schema.openAPIV3Schema") == nullptr)
       errors.push_back(RequiredField(path + ".schema.openAPIV3Schema", ""));
     CheckLabel1035(errors, path + ".name", name);
-    twice |= std::ranges::find(names, name) != names.end();
-    names.push_back(name);
+    twice |= !names.insert(name).second;
     storage += FlagAt(versions[i], "storage") ? 1 : 0;
     served += FlagAt(versions[i], "served") ? 1 : 0;
   }
-  JsonArray shown;
-  for (const Json& version : versions) shown.push_back(ShownVersion(object, version));
-  const Json list = std::move(shown);
+  const Json list = twice || storage != 1 ? ShownVersions(object) : Json();
   if (twice) {
     errors.push_back(InvalidJsonField("spec.versions", list, "must contain unique version names"));
   }
@@ -341,7 +350,7 @@ void CheckVersions(FieldErrors& errors, const Json& object) {
                                       "must have exactly one version marked as storage version"));
   }
   // Upstream holds the first one's name twice.
-  if (!names.empty()) CheckLabel1035(errors, "spec.version", names.front());
+  if (!versions.empty()) CheckLabel1035(errors, "spec.version", TextAt(versions.front(), "name"));
   const std::string_view strategy = TextAt(object, "spec.conversion.strategy");
   if (strategy == "Webhook" && served > 1) {
     errors.push_back(ForbiddenField(
@@ -356,12 +365,12 @@ void CheckStoredVersions(FieldErrors& errors, const Json& object) {
     errors.push_back(
         InvalidJsonField("status.storedVersions", Json(), "must have at least one stored version"));
   }
+  std::set<std::string_view> names;
+  for (const Json& version : ArrayAt(object, "spec.versions"))
+    names.insert(TextAt(version, "name"));
   for (size_t i = 0; i < stored.size(); ++i) {
     const std::string_view name = TextOf(stored[i]);
-    const bool known = std::ranges::any_of(ArrayAt(object, "spec.versions"), [&](const Json& one) {
-      return TextAt(one, "name") == name;
-    });
-    if (known) continue;
+    if (names.contains(name)) continue;
     errors.push_back(InvalidField(
         fmt::format("status.storedVersions[{}]", i), name,
         fmt::format("missing from spec.versions; {} was previously a storage version, and must "

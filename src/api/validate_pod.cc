@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string>
 
@@ -215,6 +216,8 @@ void CheckSpread(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   const auto key_of = [](const Json& constraint) {
     return std::pair(TextAt(constraint, "topologyKey"), TextAt(constraint, "whenUnsatisfiable"));
   };
+  std::map<std::pair<std::string_view, std::string_view>, size_t> last;
+  for (size_t i = 0; i < constraints.size(); ++i) last[key_of(constraints[i])] = i;
   for (size_t i = 0; i < constraints.size(); ++i) {
     const Path path = spec_path.At("topologySpreadConstraints", i);
     const Json& constraint = constraints[i];
@@ -225,10 +228,7 @@ void CheckSpread(FieldErrors& errors, const Path& spec_path, const Json& spec) {
     const auto [key, action] = key_of(constraint);
     if (key.empty()) AddRequired(errors, path.At("topologyKey"), "can not be empty");
     CheckEnum(errors, path.At("whenUnsatisfiable"), action, kActions);
-    const bool again =
-        std::any_of(constraints.begin() + static_cast<std::ptrdiff_t>(i) + 1, constraints.end(),
-                    [&](const Json& other) { return key_of(other) == key_of(constraint); });
-    if (again) {
+    if (last.at(key_of(constraint)) != i) {
       errors.push_back(DuplicateField(path.At("{topologyKey, whenUnsatisfiable}").text(),
                                       fmt::format("{{{}, {}}}", key, action)));
     }

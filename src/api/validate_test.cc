@@ -149,6 +149,12 @@ TEST(ValidatePodTest, TolerationsAffinityGatesAndSpread) {
         "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"\": supported "
         "values: "
         "\"DoNotSchedule\", \"ScheduleAnyway\""},
+       {R"({"spec":{"topologySpreadConstraints":[
+         {"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule"},
+         {"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"ScheduleAnyway"},
+         {"maxSkew":1,"topologyKey":"a","whenUnsatisfiable":"DoNotSchedule"}]}})",
+        "spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: Duplicate value: "
+        "\"{a, DoNotSchedule}\""},
        {R"({"spec":{"restartPolicy":"Sometimes"}})",
         "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", "
         "\"OnFailure\", \"Never\""},

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "api/custom_definition.h"
+#include "api/duration.h"
 #include "api/field_error.h"
 #include "api/fields.h"
 #include "api/object.h"
+#include "api/text.h"
 #include "api/well_known.h"
 #include "apiserver/access.h"
 #include "apiserver/attributes.h"
@@ -53,6 +55,29 @@ void NoteKnown(Identity& identity) {
   constexpr std::string_view kKnown = "system:authenticated";
   if (std::ranges::find(identity.groups, kKnown) == identity.groups.end())
     identity.groups.emplace_back(kKnown);
+}
+
+// The token of an Authorization header: `Bearer TOKEN`, however the first word is written, and
+// whatever follows. Empty: it has none.
+std::string_view BearerOf(std::string_view header) {
+  header.remove_prefix(std::min(header.find_first_not_of(" \t"), header.size()));
+  const size_t blank = header.find(' ');
+  if (blank == header.npos || api::Lower(header.substr(0, blank)) != "bearer") return "";
+  const std::string_view rest = header.substr(blank + 1);
+  return rest.substr(0, rest.find(' '));
+}
+
+// What a request says of its time is only read: answers don't take that long. Of watches and of
+// what speaks to containers it isn't even that.
+Outcome<void> CheckTimeout(const Target& target, const Attributes& wanted) {
+  const std::string text(Query::Parse(target.query).Text("timeout"));
+  const std::string_view part = wanted.subresource;
+  const bool is_long = wanted.verb == "watch" || part == "attach" || part == "exec" ||
+                       part == "proxy" || part == "log" || part == "portforward";
+  if (text.empty() || is_long) return {};
+  const std::string problem = api::GoDurationProblem(text);
+  if (problem.empty()) return {};
+  return BadRequest("invalid timeout specified in the request URL - " + problem);
 }
 
 Json Named(std::string_view name) { return JsonObject{{"metadata", JsonObject{{"name", name}}}}; }
@@ -287,9 +312,8 @@ Outcome<Identity> ApiServer::Authenticate(Instant now, const env::HttpRequest& r
                                           const env::Peer& peer) const {
   Identity identity{.user = peer.user, .groups = peer.groups};
   const std::string_view header = env::FindHeader(request.headers, "authorization").value_or("");
-  constexpr std::string_view kBearer = "Bearer ";
-  if (header.starts_with(kBearer) && header.size() > kBearer.size()) {
-    auto verified = VerifyToken(now, {.token = header.substr(kBearer.size()), .audiences = {}});
+  if (const std::string_view token = BearerOf(header); !token.empty()) {
+    auto verified = VerifyToken(now, {.token = token, .audiences = {}});
     if (!verified) return Unauthorized();
     identity = std::move(verified->identity);
   }
@@ -374,7 +398,13 @@ void ApiServer::Answer(env::ExchangeId exchange, env::HttpResponse response, boo
 }
 
 Outcome<env::HttpResponse> ApiServer::Handle(Turn& turn) {
-  Target target = ParseTarget(turn.arrived.request.target);
+  const env::HttpRequest& http = turn.arrived.request;
+  if (!IsWellEscaped(http.target)) return MalformedRequest();
+  Target target = ParseTarget(http.target);
+  if (target.query.contains("timeout")) {
+    if (Outcome<void> timeout = CheckTimeout(target, AttributesOf(target, http.method)); !timeout)
+      return std::unexpected(std::move(timeout.error()));
+  }
   const Outcome<Identity> identity = Admit(turn.now, target, turn.arrived);
   if (!identity) return std::unexpected(identity.error());
   return HandleAdmitted(turn, std::move(target), *identity);

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -453,6 +454,30 @@ TEST(ApiServer, AConfigMapOverOneMebibyteIsInvalidHoweverItComes) {
   EXPECT_EQ(server.Call(Method::kPut, std::string(kConfigMaps) + "/a", fits).status, 200);
 }
 
+TEST(ApiServer, WarningsAreNoMoreThanUpstreamTells) {
+  // Rows: how many unknown fields a body has, how their names begin, how many warnings are told.
+  // The numbers are those of a genuine server.
+  ServerFixture server;
+  const std::string name =
+      "averylongnameofafieldthatisnotknowntoanybodyinthisworldatallsothatfourkilobytesareexceeded";
+  for (const auto& [count, begin, told] : std::vector<std::tuple<int, std::string, int64_t>>{
+           {20, "x", 20}, {20'000, "x", 100}, {300, name, 39}}) {
+    std::string body = R"({"metadata":{"name":"a"})";
+    for (int i = 0; i < count; ++i) body += fmt::format(R"(,"{}{}":1)", begin, i);
+    const env::HttpResponse response = server.Call(
+        Method::kPost, "/api/v1/namespaces/default/configmaps?dryRun=All", body + "}", {});
+    EXPECT_EQ(response.status, 201);
+    EXPECT_EQ(std::ranges::count(response.headers, "warning", &env::Header::name), told);
+  }
+  std::vector<env::Header> headers;
+  AddWarningHeaders(std::vector<std::string>{std::string(4'000, 'a'), "\xc3\xb6",
+                                             std::string(97, 'b'), "\xc3\xb6"},
+                    headers);
+  ASSERT_EQ(headers.size(), 3U);
+  EXPECT_EQ(headers[0].value, fmt::format("299 - \"{}\"", std::string(256, 'a')));
+  EXPECT_EQ(headers[1].value, "299 - \"\xc3\xb6\"");
+}
+
 TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   Options options;
   options.tokens.push_back(
@@ -471,6 +496,19 @@ TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   EXPECT_EQ(get(kPods, ""), 401);
   EXPECT_EQ(get("/api", ""), 401);
   EXPECT_EQ(get("/nosuch", ""), 401);
+  // The scheme is written as one likes, and what follows the token counts for nothing.
+  for (const auto& [header, status] :
+       std::vector<std::pair<std::string, int>>{{"bearer secret", 200},
+                                                {"BEARER secret", 200},
+                                                {" Bearer secret x", 200},
+                                                {"Bearer  secret", 401},
+                                                {"Bearer\tsecret", 401},
+                                                {"Basic secret", 401},
+                                                {"Bearer", 401},
+                                                {"", 401}}) {
+    EXPECT_EQ(server.Call(Method::kGet, kPods, "", {{"authorization", header}}).status, status)
+        << header;
+  }
   for (const char* path :
        {"/healthz", "/livez", "/readyz", "/readyz?verbose", "/version", "/version/"}) {
     EXPECT_EQ(get(path, ""), 200) << path;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -22,6 +23,9 @@ namespace {
 
 constexpr std::string_view kAggregatedType =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+// What is kept of documents that are made of the kinds.
+constexpr size_t kDocumentsBytesMax = 64 * 1024 * 1024;
 
 struct Subresource {
   std::string_view name;
@@ -81,42 +85,42 @@ std::string NamesOf(const api::Kind& kind) {
 // All kinds that are served, of the table and of users.
 using ServedKinds = std::span<const api::Kind* const>;
 
-// The versions of a group, the preferred one first: none when there is no such group.
-std::vector<std::string_view> VersionsOf(ServedKinds all, std::string_view group) {
-  std::vector<std::string_view> versions;
-  for (const api::Kind* kind : all) {
-    const bool met = std::ranges::find(versions, kind->version) != versions.end();
-    if (kind->is_served() && kind->group == group && !met) versions.push_back(kind->version);
-  }
-  std::ranges::stable_sort(versions, api::IsVersionBefore);
-  return versions;
-}
-
 // The served kinds of a version of a group, in order of their plurals.
-std::vector<const api::Kind*> KindsOfVersion(ServedKinds all, std::string_view group,
-                                             std::string_view version) {
+struct ServedVersion {
+  std::string_view version;
   std::vector<const api::Kind*> kinds;
-  for (const api::Kind* kind : all) {
-    if (kind->is_served() && kind->group == group && kind->version == version)
-      kinds.push_back(kind);
-  }
-  std::ranges::sort(kinds, {}, &api::Kind::plural);
-  return kinds;
-}
+};
 
-// The named groups, in order of their names.
-std::vector<std::string_view> Groups(ServedKinds all) {
-  std::vector<std::string_view> groups;
+// A group and its versions, the preferred one first.
+struct ServedGroup {
+  std::string_view name;
+  std::vector<ServedVersion> versions;
+};
+
+// The groups in order of their names, that without a name first.
+std::vector<ServedGroup> GroupsOf(ServedKinds all) {
+  std::map<std::string_view, std::map<std::string_view, std::vector<const api::Kind*>>> found;
   for (const api::Kind* kind : all) {
-    if (kind->is_served() && !kind->group.empty()) groups.push_back(kind->group);
+    if (kind->is_served()) found[kind->group][kind->version].push_back(kind);
   }
-  std::ranges::sort(groups);
-  groups.erase(std::ranges::unique(groups).begin(), groups.end());
+  std::vector<ServedGroup> groups;
+  for (auto& [name, versions] : found) {
+    ServedGroup& group = groups.emplace_back(ServedGroup{.name = name, .versions = {}});
+    for (auto& [version, kinds] : versions) {
+      std::ranges::sort(kinds, {}, &api::Kind::plural);
+      group.versions.push_back({.version = version, .kinds = std::move(kinds)});
+    }
+    std::ranges::stable_sort(group.versions, api::IsVersionBefore, &ServedVersion::version);
+  }
   return groups;
 }
 
-std::string ResourceListJson(ServedKinds all, std::string_view group, std::string_view version) {
-  const std::vector<const api::Kind*> kinds = KindsOfVersion(all, group, version);
+const ServedGroup* FindGroup(std::span<const ServedGroup> groups, std::string_view name) {
+  const auto at = std::ranges::find(groups, name, &ServedGroup::name);
+  return at == groups.end() ? nullptr : &*at;
+}
+
+std::string ResourceListJson(std::string_view group, const ServedVersion& version) {
   std::string items;
   const auto add = [&](std::string_view item) {
     if (!items.empty()) items += ',';
@@ -125,7 +129,7 @@ std::string ResourceListJson(ServedKinds all, std::string_view group, std::strin
   if (group.empty()) {
     add(R"({"name":"bindings","singularName":"binding","namespaced":true,"kind":"Binding","verbs":["create"]})");
   }
-  for (const api::Kind* kind : kinds) {
+  for (const api::Kind* kind : version.kinds) {
     add(fmt::format(
         R"({{"name":"{}","singularName":"{}","namespaced":{},"kind":"{}","verbs":{}{}{}}})",
         kind->plural, kind->singular, kind->namespaced, kind->name, VerbsOf(*kind), NamesOf(*kind),
@@ -142,30 +146,31 @@ std::string ResourceListJson(ServedKinds all, std::string_view group, std::strin
     }
   }
   return fmt::format(R"({{"kind":"APIResourceList"{},"groupVersion":"{}","resources":[{}]}})",
-                     group.empty() ? "" : R"(,"apiVersion":"v1")", kinds.front()->api_version(),
-                     items);
+                     group.empty() ? "" : R"(,"apiVersion":"v1")",
+                     version.kinds.front()->api_version(), items);
 }
 
-std::string GroupMembers(ServedKinds all, std::string_view group) {
+std::string GroupMembers(const ServedGroup& group) {
   std::vector<std::string> versions;
-  for (const std::string_view version : VersionsOf(all, group)) {
-    versions.push_back(
-        fmt::format(R"({{"groupVersion":"{}/{}","version":"{}"}})", group, version, version));
+  for (const ServedVersion& version : group.versions) {
+    versions.push_back(fmt::format(R"({{"groupVersion":"{}/{}","version":"{}"}})", group.name,
+                                   version.version, version.version));
   }
-  return fmt::format(R"("name":"{}","versions":[{}],"preferredVersion":{})", group,
+  return fmt::format(R"("name":"{}","versions":[{}],"preferredVersion":{})", group.name,
                      fmt::join(versions, ","), versions.front());
 }
 
-std::string GroupListJson(ServedKinds all) {
+std::string GroupListJson(std::span<const ServedGroup> groups) {
   std::string items;
-  for (const std::string_view group : Groups(all)) {
-    items += fmt::format("{}{{{}}}", items.empty() ? "" : ",", GroupMembers(all, group));
+  for (const ServedGroup& group : groups) {
+    if (group.name.empty()) continue;
+    items += fmt::format("{}{{{}}}", items.empty() ? "" : ",", GroupMembers(group));
   }
   return fmt::format(R"({{"kind":"APIGroupList","apiVersion":"v1","groups":[{}]}})", items);
 }
 
-std::string GroupJson(ServedKinds all, std::string_view group) {
-  return fmt::format(R"({{"kind":"APIGroup","apiVersion":"v1",{}}})", GroupMembers(all, group));
+std::string GroupJson(const ServedGroup& group) {
+  return fmt::format(R"({{"kind":"APIGroup","apiVersion":"v1",{}}})", GroupMembers(group));
 }
 
 constexpr std::string_view kCoreVersions =
@@ -178,13 +183,13 @@ std::string ResponseKind(const api::Kind& kind, std::string_view group) {
                      kind.name);
 }
 
-std::string AggregatedVersion(ServedKinds all, std::string_view group, std::string_view version) {
+std::string AggregatedVersion(std::string_view group, const ServedVersion& version) {
   std::string items;
   if (group.empty()) {
     items =
         R"({"resource":"bindings","responseKind":{"group":"","version":"","kind":"Binding"},"scope":"Namespaced","singularResource":"binding","verbs":["create"]})";
   }
-  for (const api::Kind* kind : KindsOfVersion(all, group, version)) {
+  for (const api::Kind* kind : version.kinds) {
     std::string parts;
     for (const Subresource& part : SubresourcesOf(*kind)) {
       parts += fmt::format(R"({}{{"subresource":"{}","responseKind":{},"verbs":{}}})",
@@ -197,17 +202,16 @@ std::string AggregatedVersion(ServedKinds all, std::string_view group, std::stri
         kind->namespaced ? "Namespaced" : "Cluster", kind->singular, VerbsOf(*kind), NamesOf(*kind),
         parts.empty() ? "" : fmt::format(R"(,"subresources":[{}])", parts));
   }
-  return fmt::format(R"({{"version":"{}","resources":[{}],"freshness":"Current"}})", version,
-                     items);
+  return fmt::format(R"({{"version":"{}","resources":[{}],"freshness":"Current"}})",
+                     version.version, items);
 }
 
-std::string AggregatedGroup(ServedKinds all, std::string_view group) {
+std::string AggregatedGroup(const ServedGroup& group) {
   std::vector<std::string> versions;
-  for (const std::string_view version : VersionsOf(all, group)) {
-    versions.push_back(AggregatedVersion(all, group, version));
-  }
+  for (const ServedVersion& version : group.versions)
+    versions.push_back(AggregatedVersion(group.name, version));
   return fmt::format(R"({{"metadata":{{{}}},"versions":[{}]}})",
-                     group.empty() ? "" : fmt::format(R"("name":"{}")", group),
+                     group.name.empty() ? "" : fmt::format(R"("name":"{}")", group.name),
                      fmt::join(versions, ","));
 }
 
@@ -217,12 +221,12 @@ std::string AggregatedJson(std::string_view items) {
       items);
 }
 
-std::string AggregatedCore(ServedKinds all) { return AggregatedJson(AggregatedGroup(all, "")); }
-
-std::string AggregatedGroups(ServedKinds all) {
+// Of the group without a name, or of those that have one.
+std::string AggregatedGroups(std::span<const ServedGroup> groups, bool named) {
   std::string items;
-  for (const std::string_view group : Groups(all)) {
-    items += fmt::format("{}{}", items.empty() ? "" : ",", AggregatedGroup(all, group));
+  for (const ServedGroup& group : groups) {
+    if (group.name.empty() == named) continue;
+    items += fmt::format("{}{}", items.empty() ? "" : ",", AggregatedGroup(group));
   }
   return AggregatedJson(items);
 }
@@ -313,15 +317,15 @@ env::HttpResponse WithEtag(const env::HttpRequest& http, env::HttpResponse respo
   return response;
 }
 
-std::string RootPaths(ServedKinds all) {
+std::string RootPaths(std::span<const ServedGroup> groups) {
   std::vector<std::string> paths = {"/api",        "/api/v1",     "/apis",    "/healthz",
                                     "/livez",      "/readyz",     "/version", "/openapi/v2",
                                     "/openapi/v3", "/openapi/v3/"};
-  for (const std::string_view group : Groups(all)) {
-    paths.push_back(fmt::format("/apis/{}", group));
-    for (const std::string_view version : VersionsOf(all, group)) {
-      paths.push_back(fmt::format("/apis/{}/{}", group, version));
-    }
+  for (const ServedGroup& group : groups) {
+    if (group.name.empty()) continue;
+    paths.push_back(fmt::format("/apis/{}", group.name));
+    for (const ServedVersion& version : group.versions)
+      paths.push_back(fmt::format("/apis/{}/{}", group.name, version.version));
   }
   std::ranges::sort(paths);
   std::string items;
@@ -344,7 +348,14 @@ const Discovery::Document& Discovery::Cached(std::string_view path,
   for (const Document& document : documents_) {
     if (document.path == path) return document;
   }
-  std::string text = make();
+  return Keep(path, make());
+}
+
+const Discovery::Document& Discovery::Keep(std::string_view path, std::string text) {
+  // A user's group may have any number of versions, each with a document.
+  size_t bytes = text.size();
+  for (const Document& document : documents_) bytes += document.text.size();
+  if (bytes > kDocumentsBytesMax) documents_.clear();
   std::string etag = fmt::format("{:016X}", HashOf(text));
   return documents_.emplace_back(
       Document{.path = std::string(path), .text = std::move(text), .etag = std::move(etag)});
@@ -360,32 +371,34 @@ std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target
   if (auto health = Health(target)) return health;
   if (http.method != env::Method::kGet) return MethodNotAllowed();
   const std::vector<const api::Kind*> all = definitions.AllKinds();
-  if (parts.empty()) return JsonAnswer(RootPaths(all));
   if (first == "version" && parts.size() == 1) return JsonAnswer(std::string(kVersion));
   if (first == "openapi") return OpenApi(target, http, all);
-  if (first != "api" && first != "apis") return NoSuchPage();
+  if (!parts.empty() && first != "api" && first != "apis") return NoSuchPage();
+  const std::vector<ServedGroup> groups = GroupsOf(all);
+  if (parts.empty()) return JsonAnswer(RootPaths(groups));
   if (parts.size() == 1 && Accepts(http, "as=APIGroupDiscoveryList")) {
     if (!Accepts(http, "v=v2;") && !Accepts(http, "v=v2,") && !http.headers.empty() &&
         !Accepts(http, "application/json,") && !Accepts(http, ",application/json")) {
       return NotAcceptable(
           "only the following media types are accepted: application/json, application/yaml");
     }
-    const Document& document = first == "api"
-                                   ? Cached("core", [&] { return AggregatedCore(all); })
-                                   : Cached("groups", [&] { return AggregatedGroups(all); });
+    const bool named = first == "apis";
+    const Document& document =
+        Cached(named ? "groups" : "core", [&] { return AggregatedGroups(groups, named); });
     return WithEtag(http, JsonAnswer(document.text + "\n", kAggregatedType), document.etag);
   }
   if (first == "api") {
     if (parts.size() == 1) return JsonAnswer(std::string(kCoreVersions) + "\n");
-    if (parts[1] != "v1") return NoSuchResource();
-    return JsonAnswer(ResourceListJson(all, "", parts[1]) + "\n");
+  } else if (parts.size() == 1) {
+    return JsonAnswer(GroupListJson(groups) + "\n");
   }
-  if (parts.size() == 1) return JsonAnswer(GroupListJson(all) + "\n");
-  const std::vector<std::string_view> versions = VersionsOf(all, parts[1]);
-  if (versions.empty()) return NoSuchPage();
-  if (parts.size() == 2) return JsonAnswer(GroupJson(all, parts[1]) + "\n");
-  if (std::ranges::find(versions, parts[2]) == versions.end()) return NoSuchResource();
-  return JsonAnswer(ResourceListJson(all, parts[1], parts[2]) + "\n");
+  const ServedGroup* group = FindGroup(groups, first == "api" ? std::string_view() : parts[1]);
+  if (group == nullptr) return NoSuchPage();
+  if (first == "apis" && parts.size() == 2) return JsonAnswer(GroupJson(*group) + "\n");
+  const auto version =
+      std::ranges::find(group->versions, std::string_view(parts.back()), &ServedVersion::version);
+  if (version == group->versions.end()) return NoSuchResource();
+  return JsonAnswer(ResourceListJson(group->name, *version) + "\n");
 }
 
 // kubectl wants protobuf and nothing else, by a name that is no media type (it has a @); the answer
@@ -398,9 +411,9 @@ Outcome<env::HttpResponse> Discovery::OpenApiV2(const env::HttpRequest& http,
   const std::string_view accept = env::FindHeader(http.headers, "accept").value_or("");
   if (accept.find(kAsked) != std::string_view::npos ||
       accept.find(kProtobuf) != std::string_view::npos) {
-    return env::HttpResponse{.status = 200,
-                             .headers = {{"content-type", std::string(kProtobuf)}},
-                             .body = Bytes(codec::OpenApiV2Protobuf())};
+    const Document& document =
+        Cached("openapi/v2.pb", [&] { return codec::OpenApiV2Protobuf(all); });
+    return WithEtag(http, JsonAnswer(document.text, kProtobuf), document.etag);
   }
   if (!accept.empty() && accept.find("application/json") == std::string_view::npos &&
       accept.find("*/*") == std::string_view::npos) {
@@ -425,9 +438,7 @@ Outcome<env::HttpResponse> Discovery::OpenApi(const Target& target, const env::H
   }
   std::optional<std::string> text = codec::OpenApiDocument(all, path);
   if (!text) return env::HttpResponse{.status = 404, .headers = {}, .body = {}};
-  std::string etag = fmt::format("{:016X}", HashOf(*text));
-  const Document& document = documents_.emplace_back(
-      Document{.path = path, .text = std::move(*text), .etag = std::move(etag)});
+  const Document& document = Keep(path, std::move(*text));
   return WithEtag(http, JsonAnswer(document.text), document.etag);
 }
 

@@ -38,6 +38,8 @@ class Discovery {
     std::string etag;  // Of the whole text, without quotes.
   };
   const Document& Cached(std::string_view path, const std::function<std::string()>& make);
+  // Valid until the next one is kept.
+  const Document& Keep(std::string_view path, std::string text);
   Outcome<env::HttpResponse> OpenApiV2(const env::HttpRequest& http,
                                        std::span<const api::Kind* const> all);
   Outcome<env::HttpResponse> OpenApi(const Target& target, const env::HttpRequest& http,

@@ -667,12 +667,14 @@ Outcome<WriteOptions> ParseWriteOptions(const Query& query, std::string_view opt
   api::FieldErrors errors;
   result.manager = query.Text("fieldManager");
   CheckManager(result.manager, errors);
-  if (const auto dry_run = query.Find("dryRun"); dry_run && !dry_run->empty()) {
+  if (const std::vector<std::string_view> values = query.All("dryRun"); !values.empty()) {
     constexpr std::array<std::string_view, 1> kSupported = {"All"};
-    if (*dry_run != "All") {
-      errors.push_back(api::NotSupportedField("dryRun", *dry_run, kSupported));
+    if (std::ranges::any_of(values, [](std::string_view value) { return value != "All"; })) {
+      errors.push_back(api::NotSupportedField("dryRun", "", kSupported));
       // A list to upstream, and shown as one.
-      errors.back().value = fmt::format("[{}]", errors.back().value);
+      api::JsonArray shown;
+      for (const std::string_view value : values) shown.emplace_back(value);
+      errors.back().value = codec::PrintJson(shown);
     }
     result.dry_run = true;
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "codec/json.h"
@@ -27,11 +29,30 @@ Problem Plain(int code, std::string reason, std::string message, bool has_detail
 }
 
 void AddCauses(Problem& problem, const api::FieldErrors& errors) {
-  for (const api::FieldError& error : errors) {
+  for (const api::FieldError& error : api::ListedOf(errors)) {
     problem.causes.push_back({.reason = std::string(api::CauseOf(error.type)),
                               .message = api::BodyOf(error),
                               .field = error.field});
   }
+}
+
+// Upstream's bounds: warnings are told whole while they are within the first, else each is cut to
+// the second until they are.
+constexpr size_t kWarningCharactersMax = 4096;
+constexpr size_t kLongWarningCharactersMax = 256;
+
+bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+size_t CharactersOf(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, BeginsCharacter));
+}
+
+std::string_view FirstCharacters(std::string_view text, size_t count) {
+  size_t end = 0;
+  for (size_t begun = 0; end < text.size(); ++end) {
+    if (BeginsCharacter(text[end]) && ++begun > count) break;
+  }
+  return text.substr(0, end);
 }
 
 // Appends `"key":"text"` with a comma before it unless it opens the object.
@@ -179,6 +200,21 @@ std::unexpected<Problem> Unauthorized() {
   return std::unexpected(Plain(401, "Unauthorized", "Unauthorized", false));
 }
 
+std::unexpected<Problem> MalformedRequest() {
+  Problem problem = Plain(400, "BadRequest", "400 Bad Request", false);
+  problem.text = true;
+  return std::unexpected(std::move(problem));
+}
+
+std::unexpected<Problem> NoAutoscalers() {
+  constexpr std::string_view kWhy =
+      "horizontalpodautoscalers are not served: nothing here scales workloads by itself, "
+      "kubectl scale does";
+  Problem problem = Plain(404, "NotFound", std::string(kWhy), true);
+  problem.warnings.emplace_back(kWhy);
+  return std::unexpected(std::move(problem));
+}
+
 std::unexpected<Problem> NotAcceptable(std::string message) {
   return std::unexpected(Plain(406, "NotAcceptable", std::move(message), false));
 }
@@ -244,14 +280,31 @@ env::HttpResponse ToResponse(const Problem& problem) {
   if (problem.retry_after_seconds > 0) {
     response.headers.push_back({"retry-after", std::to_string(problem.retry_after_seconds)});
   }
-  for (const std::string& warning : problem.warnings)
-    response.headers.push_back(WarningHeader(warning));
+  AddWarningHeaders(problem.warnings, response.headers);
   response.body = Bytes(StatusJson(problem) + "\n");
   return response;
 }
 
 env::Header WarningHeader(std::string_view warning) {
   return {"warning", fmt::format("299 - {}", api::QuoteGo(warning))};
+}
+
+void AddWarningHeaders(std::span<const std::string> warnings, std::vector<env::Header>& headers) {
+  std::vector<std::string_view> told;
+  std::set<std::string_view> seen;
+  size_t all = 0;
+  for (const std::string& warning : warnings) {
+    if (!seen.insert(warning).second) continue;
+    told.push_back(warning);
+    all += CharactersOf(warning);
+  }
+  size_t written = 0;
+  for (std::string_view text : told) {
+    if (written >= kWarningCharactersMax) return;
+    if (all > kWarningCharactersMax) text = FirstCharacters(text, kLongWarningCharactersMax);
+    written += CharactersOf(text);
+    headers.push_back(WarningHeader(text));
+  }
 }
 
 std::string SuccessJson(std::string_view details, int code) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,10 @@ std::unexpected<Problem> NoSuchResource();
 // A path that is no API path.
 std::unexpected<Problem> NoSuchPage();
 std::unexpected<Problem> Unauthorized();
+// What is no HTTP request to upstream: text, as Go's server answers.
+std::unexpected<Problem> MalformedRequest();
+// kubectl autoscale posts without asking what is served. It may show the warning alone.
+std::unexpected<Problem> NoAutoscalers();
 std::unexpected<Problem> NotAcceptable(std::string message);
 std::unexpected<Problem> UnsupportedMediaType(std::string_view accepted);
 std::unexpected<Problem> TooLarge(std::string_view what);
@@ -90,6 +95,9 @@ std::unexpected<Problem> NoRoom(std::string message);
 [[nodiscard]] std::string StatusJson(const Problem& problem);
 [[nodiscard]] env::HttpResponse ToResponse(const Problem& problem);
 [[nodiscard]] env::Header WarningHeader(std::string_view warning);
+// The headers of warnings, each told once and in sum no more than upstream tells: many or long ones
+// are cut, and the last left out.
+void AddWarningHeaders(std::span<const std::string> warnings, std::vector<env::Header>& headers);
 // A Status of success; `details` may be empty or an object with a leading comma:
 // `,"details":{...}`.
 [[nodiscard]] std::string SuccessJson(std::string_view details, int code);

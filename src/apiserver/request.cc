@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "api/field_error.h"
@@ -14,6 +15,7 @@ namespace {
 
 // /apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/SUBRESOURCE
 constexpr size_t kUsualParts = 8;
+constexpr std::string_view kAutoscalers = "horizontalpodautoscalers";
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -224,6 +226,15 @@ Target ParseTarget(std::string_view target) {
   return result;
 }
 
+bool IsWellEscaped(std::string_view target) {
+  const std::string_view path = target.substr(0, target.find('?'));
+  for (size_t at = path.find('%'); at != path.npos; at = path.find('%', at + 1)) {
+    if (at + 2 >= path.size() || HexDigit(path[at + 1]) < 0 || HexDigit(path[at + 2]) < 0)
+      return false;
+  }
+  return true;
+}
+
 Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http,
                                        const Definitions& definitions) {
   std::vector<std::string>& rest = target.parts;
@@ -233,6 +244,8 @@ Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& ht
   if (rest.size() < head) return NoSuchPage();
   const std::string group = core ? std::string() : std::move(rest[1]);
   const std::string version = std::move(rest[head - 1]);
+  if (group == "autoscaling" && std::ranges::find(rest, kAutoscalers) != rest.end())
+    return NoAutoscalers();
   if (!KnowsGroup(definitions, group, "")) return NoSuchPage();
   if (!KnowsGroup(definitions, group, version)) return NoSuchResource();
   rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(head));

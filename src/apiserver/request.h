@@ -102,6 +102,8 @@ struct Target {
   std::string_view query;
 };
 [[nodiscard]] Target ParseTarget(std::string_view target);
+// Whether each percent sign of the path begins an escape. Of the query's they needn't.
+[[nodiscard]] bool IsWellEscaped(std::string_view target);
 
 // Finds the resource that a path under /api or /apis names, and the verb. Problems: 404 for what
 // isn't served, 405 for methods that the resource lacks.

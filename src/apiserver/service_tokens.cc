@@ -392,8 +392,7 @@ Outcome<env::HttpResponse> ServiceTokens::Create(Instant now, const store::Store
       {"expirationTimestamp", api::PrintTimestamp(now + Duration::Seconds(wish.seconds))}};
   env::HttpResponse response =
       apiserver::Answer(201, shape->syntax, PrintCanonical(kind, asked, 0).text);
-  for (const std::string& warning : body->warnings)
-    response.headers.push_back(WarningHeader(warning));
+  AddWarningHeaders(body->warnings, response.headers);
   return response;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -171,7 +172,7 @@ std::string TextFor(const WriteContext& context, const Reviewed& reviewed, const
 // ---- What they say -----------------------------------------------------------------------------
 
 void TakeWarnings(WriteContext& context, const Verdict& verdict) {
-  for (const std::string& warning : verdict.warnings) AddWarning(context, warning);
+  std::ranges::copy(verdict.warnings, std::back_inserter(context.warnings));
 }
 
 // Whether a write may go on after a verdict.

@@ -150,7 +150,7 @@ void DropRepeatedOwners(WriteContext& context, Json& object) {
 
 void WarnOfSpec(WriteContext& context, const Json* old, const Json& object) {
   for (const std::string& warning : api::SpecWarnings(*context.request.kind, old, object))
-    AddWarning(context, warning);
+    context.warnings.push_back(warning);
 }
 
 bool Exists(const WriteContext& context, std::string_view name) {
@@ -556,24 +556,8 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
     result.error().warnings = std::move(context.warnings);
     return result;
   }
-  for (const std::string& warning : context.warnings)
-    result->headers.push_back(WarningHeader(warning));
+  AddWarningHeaders(context.warnings, result->headers);
   return result;
-}
-
-void AddWarning(WriteContext& context, std::string_view warning) {
-  // What upstream lets warnings take: all of them while they are within this, then each cut short.
-  constexpr size_t kBytesMax = 4096;
-  constexpr size_t kLongBytesMax = 256;
-  if (std::ranges::find(context.warnings, warning) != context.warnings.end()) return;
-  size_t sum = 0;
-  for (const std::string& each : context.warnings) sum += each.size();
-  if (sum + warning.size() <= kBytesMax) {
-    context.warnings.emplace_back(warning);
-  } else if (sum + kLongBytesMax <= kBytesMax) {
-    const std::string_view cut = warning.substr(0, kLongBytesMax);
-    context.warnings.emplace_back(cut.substr(0, codec::ValidUtf8Prefix(cut)));
-  }
 }
 
 WriteResult Create(WriteContext& context) {

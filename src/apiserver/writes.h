@@ -71,9 +71,6 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind, a
 
 using WriteResult = Outcome<env::HttpResponse>;
 
-// Told with the answer, unless it was told before or is more than upstream's bound for all.
-void AddWarning(WriteContext& context, std::string_view warning);
-
 WriteResult Create(WriteContext& context);
 WriteResult Update(WriteContext& context);
 WriteResult Patch(WriteContext& context);

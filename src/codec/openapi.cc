@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,9 +13,9 @@
 #include "api/kinds.h"
 #include "api/object.h"
 #include "api/schema.h"
-#include "base/check.h"
 #include "base/hash.h"
 #include "codec/json.h"
+#include "codec/openapi_protobuf.h"
 
 namespace berth::codec {
 namespace {
@@ -362,13 +363,30 @@ void AddPaths(const Kind& kind, JsonObject& paths) {
   }
 }
 
-// "api/v1", "apis/apps/v1", ...: the group versions that have resources, in order of their text.
-std::set<std::string> GroupVersions(std::span<const Kind* const> kinds) {
-  std::set<std::string> paths;
+// The kinds of each group version that has resources, by its path ("api/v1", "apis/apps/v1", ...),
+// in order of its text.
+std::map<std::string, std::vector<const Kind*>> GroupVersions(std::span<const Kind* const> kinds) {
+  std::map<std::string, std::vector<const Kind*>> versions;
   for (const Kind* kind : kinds) {
-    if (kind->stored) paths.insert(kind->base_path().substr(1));
+    if (kind->stored) versions[kind->base_path().substr(1)].push_back(kind);
   }
-  return paths;
+  return versions;
+}
+
+// Whether the path is a kind's, as kind.base_path() has it with a slash before.
+bool IsAt(const Kind& kind, std::string_view path) {
+  return path.ends_with(kind.version) && kind.base_path().substr(1) == path;
+}
+
+// What the document of these kinds depends on. The rest of it never changes.
+uint64_t HashOfDefined(std::span<const Kind* const> kinds) {
+  Hasher hasher;
+  for (const Kind* kind : kinds) {
+    hasher.Add(kind->plural).Add(kind->name).Add(kind->namespaced).Add(kind->has_status);
+    hasher.Add(kind->has_scale).Add(kind->is_served());
+    hasher.Add(kind->defined == nullptr ? "" : PrintJson(kind->defined->openapi));
+  }
+  return hasher.value();
 }
 
 // Clients that go by version 2 take what isn't named for wrong where anything is named.
@@ -422,17 +440,35 @@ void ToVersion2(Json& value) {
   }
 }
 
-// A length-delimited field of a protobuf message: its tag, its length, its bytes. Both numbers fit
-// a byte here.
-std::string ProtobufText(int number, std::string_view text) {
-  CHECK(number < 16);
-  CHECK(text.size() < 128);
-  constexpr int kLengthDelimited = 2;
-  std::string out;
-  out += static_cast<char>((number << 3) | kLengthDelimited);
-  out += static_cast<char>(text.size());
-  out += text;
-  return out;
+Json Version2(std::span<const Kind* const> kinds) {
+  std::vector<TypeId> types;
+  JsonObject defined;
+  for (const Kind* kind : kinds) {
+    if (kind->defined != nullptr) {
+      JsonObject schema = DefinedSchema(*kind);
+      const bool open = kind->defined->schema.preserves_unknown;
+      DropOpenMembers(schema);
+      if (open) {
+        api::RemoveMember(schema, kPreserve);
+        schema["properties"] = DefinedMembers();
+      }
+      defined[SchemaName(*kind)] = std::move(schema);
+    } else if (!kind->plural.empty()) {
+      types.push_back(static_cast<TypeId>(kind->id));
+    }
+  }
+  Json definitions = Schemas(std::move(types));
+  for (auto& [name, schema] : defined) definitions.get_object()[name] = std::move(schema);
+  ToVersion2(definitions);
+  // They have both; the message of a schema has one.
+  for (const Value value : {Value::kQuantity, Value::kIntOrString}) {
+    if (Json* schema = definitions.get_object().if_contains(ValueSchemaName(value)))
+      schema->get_object()["type"] = "string";
+  }
+  return JsonObject({{"swagger", kSwagger},
+                     {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
+                     {"paths", JsonObject()},
+                     {"definitions", std::move(definitions)}});
 }
 
 }  // namespace
@@ -444,7 +480,7 @@ std::optional<std::string> OpenApiDocument(std::span<const Kind* const> kinds,
   JsonObject defined;
   for (const Kind* served : kinds) {
     const Kind& kind = *served;
-    if (kind.plural.empty() || kind.base_path().substr(1) != path) continue;
+    if (kind.plural.empty() || !IsAt(kind, path)) continue;
     AddPaths(kind, paths);
     if (kind.defined != nullptr) {
       defined[SchemaName(kind)] = DefinedSchema(kind);
@@ -474,44 +510,22 @@ std::optional<std::string> OpenApiDocument(std::span<const Kind* const> kinds,
 
 std::string OpenApiIndex(std::span<const Kind* const> kinds) {
   JsonObject paths;
-  for (const std::string& path : GroupVersions(kinds)) {
-    const std::string document = OpenApiDocument(kinds, path).value();
-    paths.emplace(path, JsonObject({{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={:016X}",
-                                                                      path, HashOf(document))}}));
+  for (const auto& [path, of_path] : GroupVersions(kinds)) {
+    // A user may have any number of versions, and the documents of native kinds change with berth.
+    const bool defined =
+        std::ranges::any_of(of_path, [](const Kind* kind) { return kind->defined != nullptr; });
+    const uint64_t hash =
+        defined ? HashOfDefined(of_path) : HashOf(OpenApiDocument(of_path, path).value());
+    paths.emplace(path, JsonObject({{"serverRelativeURL",
+                                     fmt::format("/openapi/v3/{}?hash={:016X}", path, hash)}}));
   }
   return PrintJson(JsonObject({{"paths", std::move(paths)}}));
 }
 
-std::string OpenApiV2(std::span<const Kind* const> kinds) {
-  std::vector<TypeId> types;
-  JsonObject defined;
-  for (const Kind* kind : kinds) {
-    if (kind->defined != nullptr) {
-      JsonObject schema = DefinedSchema(*kind);
-      const bool open = kind->defined->schema.preserves_unknown;
-      DropOpenMembers(schema);
-      if (open) {
-        api::RemoveMember(schema, kPreserve);
-        schema["properties"] = DefinedMembers();
-      }
-      defined[SchemaName(*kind)] = std::move(schema);
-    } else if (!kind->plural.empty()) {
-      types.push_back(static_cast<TypeId>(kind->id));
-    }
-  }
-  Json definitions = Schemas(std::move(types));
-  for (auto& [name, schema] : defined) definitions.get_object()[name] = std::move(schema);
-  ToVersion2(definitions);
-  return PrintJson(JsonObject({{"swagger", kSwagger},
-                               {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
-                               {"paths", JsonObject()},
-                               {"definitions", std::move(definitions)}}));
-}
+std::string OpenApiV2(std::span<const Kind* const> kinds) { return PrintJson(Version2(kinds)); }
 
-std::string OpenApiV2Protobuf() {
-  // openapi.v2.Document of gnostic: swagger = 1, info = 2 {title = 1, version = 2}.
-  return ProtobufText(1, kSwagger) +
-         ProtobufText(2, ProtobufText(1, kTitle) + ProtobufText(2, kVersion));
+std::string OpenApiV2Protobuf(std::span<const Kind* const> kinds) {
+  return OpenApiV2Message(Version2(kinds));
 }
 
 }  // namespace berth::codec

@@ -13,8 +13,8 @@
 // call (a few milliseconds, v2 some tens), so keep them.
 namespace berth::codec {
 
-// The answer of /openapi/v3: every group version with its document's address, which carries the
-// document's hash.
+// The answer of /openapi/v3: every group version with its document's address, which carries a hash
+// of what the document is made of.
 [[nodiscard]] std::string OpenApiIndex(std::span<const api::Kind* const> kinds);
 // The document of "api/v1", "apis/apps/v1", ...; nothing for another path.
 [[nodiscard]] std::optional<std::string> OpenApiDocument(std::span<const api::Kind* const> kinds,
@@ -22,9 +22,7 @@ namespace berth::codec {
 
 // The answer of /openapi/v2 in JSON: the schemas of all kinds, and no paths.
 [[nodiscard]] std::string OpenApiV2(std::span<const api::Kind* const> kinds);
-// The same as protobuf: a valid document that names no kind. kubectl asks for it when version 3
-// does not know a kind, and takes an error for the end of the command; a kind that is not in it is
-// left to the server.
-[[nodiscard]] std::string OpenApiV2Protobuf();
+// The same as protobuf, of gnostic's messages: what kubectl reads of version 2.
+[[nodiscard]] std::string OpenApiV2Protobuf(std::span<const api::Kind* const> kinds);
 
 }  // namespace berth::codec

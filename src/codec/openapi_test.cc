@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/kinds.h"
@@ -118,7 +121,81 @@ TEST(OpenApiTest, Version2HasTheSameSchemasUnderItsOwnReferences) {
     EXPECT_TRUE(definitions.contains(reference.substr(std::string("#/definitions/").size())))
         << reference;
   }
-  EXPECT_TRUE(OpenApiV2Protobuf().starts_with(std::string("\x0a\x03", 2) + "2.0"));
+}
+
+// A message's fields that are texts or messages, by number, in their order; others are passed over.
+std::vector<std::pair<uint64_t, std::string_view>> FieldsOf(std::string_view message) {
+  const auto take_varint = [&] {
+    uint64_t value = 0;
+    for (int shift = 0; !message.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(message.front());
+      message.remove_prefix(1);
+      value |= uint64_t{byte & 0x7fU} << shift;
+      if (byte < 0x80) break;
+    }
+    return value;
+  };
+  std::vector<std::pair<uint64_t, std::string_view>> fields;
+  while (!message.empty()) {
+    const uint64_t tag = take_varint();
+    if ((tag & 7) == 0) take_varint();
+    if ((tag & 7) == 1) message.remove_prefix(8);
+    if ((tag & 7) != 2) continue;
+    const uint64_t size = take_varint();
+    EXPECT_LE(size, message.size());
+    fields.emplace_back(tag >> 3, message.substr(0, size));
+    message.remove_prefix(std::min<size_t>(size, message.size()));
+  }
+  return fields;
+}
+
+// The field of that number; empty: there is none.
+std::string_view FieldOf(std::string_view message, uint64_t number) {
+  for (const auto& [each, bytes] : FieldsOf(message)) {
+    if (each == number) return bytes;
+  }
+  return {};
+}
+
+// Of messages {name = 1, value = 2} in the fields of that number, the value of the name.
+std::string_view NamedIn(std::string_view message, uint64_t number, std::string_view name) {
+  for (const auto& [each, bytes] : FieldsOf(message)) {
+    if (each == number && FieldOf(bytes, 1) == name) return FieldOf(bytes, 2);
+  }
+  return {};
+}
+
+// The numbers are those that a genuine server's document has.
+TEST(OpenApiTest, Version2AsProtobufHasAllSchemas) {
+  const std::string text = OpenApiV2Protobuf(Served());
+  const Json document = ParseJson(OpenApiV2(Served())).value();
+  EXPECT_EQ(FieldOf(text, 1), "2.0");
+  EXPECT_EQ(FieldOf(FieldOf(text, 2), 1), "Kubernetes");
+  const std::string_view definitions = FieldOf(text, 9);
+  size_t count = 0;
+  for (const auto& [name, schema] : document.at("definitions").get_object()) {
+    const std::string_view message = NamedIn(definitions, 1, name);
+    ASSERT_FALSE(message.empty()) << name;
+    EXPECT_EQ(FieldOf(FieldOf(message, 22), 1), api::TextAt(schema, "type")) << name;
+    const Json* properties = api::FindMember(schema, "properties");
+    EXPECT_EQ(FieldsOf(FieldOf(message, 25)).size(),
+              properties == nullptr ? 0 : properties->get_object().size())
+        << name;
+    ++count;
+  }
+  EXPECT_EQ(FieldsOf(definitions).size(), count);
+  const std::string_view pod = NamedIn(definitions, 1, "io.k8s.api.core.v1.Pod");
+  EXPECT_EQ(FieldOf(NamedIn(pod, 31, "x-kubernetes-group-version-kind"), 2),
+            R"([{"group":"","kind":"Pod","version":"v1"}])");
+  const std::string_view spec = FieldOf(NamedIn(definitions, 1, "io.k8s.api.core.v1.PodSpec"), 25);
+  EXPECT_EQ(FieldOf(FieldOf(NamedIn(spec, 1, "nodeName"), 22), 1), "string");
+  EXPECT_EQ(FieldOf(NamedIn(spec, 1, "affinity"), 1), "#/definitions/io.k8s.api.core.v1.Affinity");
+  const std::string_view containers = NamedIn(spec, 1, "containers");
+  EXPECT_EQ(FieldOf(FieldOf(FieldOf(containers, 23), 1), 1),
+            "#/definitions/io.k8s.api.core.v1.Container");
+  EXPECT_EQ(FieldOf(NamedIn(containers, 31, "x-kubernetes-list-map-keys"), 2), R"(["name"])");
+  EXPECT_EQ(FieldOf(FieldOf(FieldOf(FieldOf(NamedIn(spec, 1, "nodeSelector"), 21), 1), 22), 1),
+            "string");
 }
 
 }  // namespace

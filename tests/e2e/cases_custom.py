@@ -87,6 +87,9 @@ def quick_start(test):
         test.match(r"Nominal Quota: +9Gi", text)
         text = test.kubectl("explain", "clusterqueue.spec.resourceGroups.flavors").stdout
         test.match("resources.*-required-", text)
+        # By version 2, which is protobuf.
+        for what, line in (("pods.spec.nodeName", "FIELD:    nodeName <string>"), ("clusterqueue.spec", "cohortName\t<string>")):
+            test.match(line, test.kubectl("explain", what, "--output=plaintext-openapiv2").stdout)
     finally:
         test.kubectl("delete", "-f", str(setup), namespace=False)
     test.true(not test.exists(f"/apis/{KUEUE}/clusterqueues/cluster-queue"), "it is still there")

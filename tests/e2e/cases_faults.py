@@ -176,7 +176,7 @@ def small_disk(directory, mebibytes):
 def fill(directory):
     """Takes all room on the file system of `directory`; returns the file that has it."""
     filler = directory / "filler"
-    with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+    with open(filler, "ab", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(4096)):
             pass
     return filler
@@ -230,6 +230,7 @@ def fill_and_free(test, up, mounted):
         filler = fill(mounted)
         connection.request("POST", CONFIG_MAPS, objects.config_map("again", {"a": "x" * 900_000}))
         end()
+        fill(mounted)  # The log was given back.
         connection = start(test, up, "--nodes=2", port=up.port)
         test.true(any("no space left" in line for line in up.process.lines()), "the start says nothing of the disk")
         check_acknowledged(test, connection, writers)

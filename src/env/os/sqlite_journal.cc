@@ -42,6 +42,12 @@ constexpr int kPageBytes = 16 * 1024;
 // The log is copied back into the file when it is longer than this: about a second of a full-speed
 // burst.
 constexpr int kWalPagesMax = 64 * 1024 * 1024 / kPageBytes;
+// What a group may well add to the log: with less than that beyond what the log holds it is copied
+// back at once.
+constexpr int64_t kGroupBytes = 8 * 1024 * 1024;
+// What only changes and removals may use, so that room can be made where there is none: objects
+// that are added find none before.
+constexpr int64_t kReserveBytes = 1024 * 1024;
 constexpr const char* kSchema =
     "CREATE TABLE records(id INTEGER PRIMARY KEY, key TEXT NOT NULL, revision INTEGER NOT NULL,"
     " checksum INTEGER NOT NULL, value BLOB NOT NULL) STRICT;"
@@ -64,6 +70,14 @@ struct Totals {
 
 uint64_t ChecksumOf(std::string_view key, uint64_t revision, std::string_view value) {
   return Hasher().Add(key).Add(revision).Add(value).value();
+}
+
+int64_t FreeBytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto space = std::filesystem::space(path, error);
+  // Where nothing is told, the journal finds out by writing.
+  constexpr uintmax_t kMost = INT64_MAX;
+  return error ? INT64_MAX : static_cast<int64_t>(std::min<uintmax_t>(space.available, kMost));
 }
 
 class Statement {
@@ -131,6 +145,10 @@ struct SqliteJournal::Impl {
   int Apply(const JournalRecord& record);
   [[nodiscard]] bool IsFull(int code) const;
   Status TakeBack();
+  [[nodiscard]] bool IsShortOfRoom() const;
+  [[nodiscard]] bool Adds(std::span<const AppendJournal> group) const;
+  Result<bool> HasRoomToAdd();
+  Result<bool> CopyBack(int mode);
   int Exec(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
   Result<int> Pragma(const char* sql);
   void RemoveMadeLog() const;
@@ -147,6 +165,7 @@ struct SqliteJournal::Impl {
   bool writable = false;  // Recovered without a finding: may be checkpointed at the end.
   bool begun = false;     // Its end is marked, and there is a log: it may be appended to.
   Durability durability = Durability::kDisk;
+  std::function<int64_t(const std::filesystem::path& path)> free_bytes;
   uint64_t last_given = 0;  // The last revision that was given out, recovered or not.
   Statement begin;
   Statement commit;
@@ -623,24 +642,68 @@ Result<Appended> SqliteJournal::Impl::Append(std::span<const AppendJournal> grou
     const Result<Appended> outcome = Begin();
     if (!outcome || *outcome == Appended::kNoRoom) return outcome;
   }
+  if (Adds(group)) {
+    const Result<bool> room = HasRoomToAdd();
+    if (!room) return std::unexpected(room.error());
+    if (!*room) return Appended::kNoRoom;
+  }
   const Totals totals_before = totals;
   const int64_t next_id_before = next_id;
-  if (const int code = Write(group); code != SQLITE_OK) {
+  int code = Write(group);
+  // Once more when the log could be given back.
+  for (bool again = true; code != SQLITE_OK; again = false) {
     if (!IsFull(code)) return Failure(code);
     if (Status back = TakeBack(); !back) return std::unexpected(back.error());
     totals = totals_before;
     next_id = next_id_before;
-    return Appended::kNoRoom;
+    if (!again) return Appended::kNoRoom;
+    const Result<bool> copied = CopyBack(SQLITE_CHECKPOINT_TRUNCATE);
+    if (!copied) return std::unexpected(copied.error());
+    if (!*copied) return Appended::kNoRoom;
+    code = Write(group);
   }
   if (Status marked = mark.Advance(totals.last_revision); !marked)
     return std::unexpected(marked.error());
-  if (log_pages < kWalPagesMax) return Appended::kDurable;
-  const int code =
-      sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  const bool is_short = IsShortOfRoom();
+  if (log_pages < kWalPagesMax && !is_short) return Appended::kDurable;
   // Without room the log keeps what it has, and the next append tries again.
+  const Result<bool> copied =
+      CopyBack(is_short ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE);
+  if (!copied) return std::unexpected(copied.error());
+  return Appended::kDurable;
+}
+
+// Whether the disk may soon have no room for what the log holds: it is copied into the file before
+// the log is given back, and has to grow before that.
+bool SqliteJournal::Impl::IsShortOfRoom() const {
+  const int64_t log_bytes = int64_t{log_pages} * kPageBytes;
+  return free_bytes(path) < 2 * log_bytes + kGroupBytes;
+}
+
+bool SqliteJournal::Impl::Adds(std::span<const AppendJournal> group) const {
+  return std::ranges::any_of(group, [&](const AppendJournal& append) {
+    return std::ranges::any_of(append.records, [&](const JournalRecord& record) {
+      return !record.value.empty() && !rows.contains(record.key);
+    });
+  });
+}
+
+// Pages that removals left in the file are room, too.
+Result<bool> SqliteJournal::Impl::HasRoomToAdd() {
+  if (free_bytes(path) >= kReserveBytes) return true;
+  const Result<bool> copied = CopyBack(SQLITE_CHECKPOINT_TRUNCATE);
+  if (!copied) return copied;
+  const Result<int> pages = Pragma("PRAGMA freelist_count");
+  if (!pages) return std::unexpected(pages.error());
+  return free_bytes(path) + int64_t{*pages} * kPageBytes >= kReserveBytes;
+}
+
+// Copies the log into the file. Whether there was room.
+Result<bool> SqliteJournal::Impl::CopyBack(int mode) {
+  const int code = sqlite3_wal_checkpoint_v2(db, "main", mode, nullptr, nullptr);
   if (code != SQLITE_OK && !IsFull(code)) return Failure(code);
   if (code == SQLITE_OK) log_pages = 0;
-  return Appended::kDurable;
+  return code == SQLITE_OK;
 }
 
 SqliteJournal::SqliteJournal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -654,6 +717,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem
   const bool link = std::filesystem::is_symlink(path, error);
   auto impl = std::make_unique<Impl>(link ? std::filesystem::weakly_canonical(path, error) : path);
   impl->durability = options.durability;
+  impl->free_bytes = options.free_bytes ? std::move(options.free_bytes) : &FreeBytes;
   Status status = impl->Open();
   if (status) status = impl->Prepare();
   if (status) status = impl->Recover(recovered);

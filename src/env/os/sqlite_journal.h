@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,9 @@ enum class Appended : uint8_t {
 struct JournalOptions {
   Durability durability = Durability::kDisk;
   LostWrites lost_writes = LostWrites::kRefuse;
+  // The bytes that are free on the disk where a file is; empty: as the system says. For disks of
+  // tests.
+  std::function<int64_t(const std::filesystem::path& path)> free_bytes = {};
 };
 
 // What a journal held when it was opened: the live records in the order of their revisions. Its
@@ -62,7 +66,9 @@ class SqliteJournal {
   SqliteJournal& operator=(const SqliteJournal&) = delete;
 
   // Makes all records of the group durable in one transaction, in order: all or none. After an
-  // error the journal must not be used.
+  // error the journal must not be used. The write-ahead log is copied back into the file, and given
+  // back, before the room for that ends: what is live needs twice its size and some MiB. The last
+  // MiB is for changes and removals: what adds keys is refused before.
   Result<Appended> Append(std::span<const AppendJournal> group);
 
  private:

@@ -38,7 +38,8 @@ class JournalTest : public ::testing::Test {
   Result<std::unique_ptr<SqliteJournal>> Open(Durability durability = Durability::kProcess,
                                               LostWrites lost = LostWrites::kRefuse) {
     recovered_ = {};
-    return SqliteJournal::Open(path_, {.durability = durability, .lost_writes = lost}, recovered_);
+    return SqliteJournal::Open(
+        path_, {.durability = durability, .lost_writes = lost, .free_bytes = {}}, recovered_);
   }
   // Of a journal that was left with `path_` and its companions as they stand.
   void ExpectLoss(const char* part, const ::testing::Matcher<size_t>& left) {
@@ -672,6 +673,75 @@ TEST_F(JournalTest, AFullDiskTakesNothingAwayAndIsWrittenToAgain) {
   ASSERT_TRUE(Open().has_value());
   EXPECT_EQ(recovered_.records.size(), model.size());
   EXPECT_EQ(recovered_.warning, "");
+}
+
+// Writes of a few objects again and again find room on a disk that has it for eight times as much:
+// the log never takes it all. And a disk that others have filled gives room back.
+TEST_F(JournalTest, TheLogLeavesRoomForWhatItHolds) {
+  constexpr int64_t kDiskBytes = 40 * 1024 * 1024;
+  for (const bool others : {false, true}) {
+    SCOPED_TRACE(others ? "a disk that others fill" : "a disk of our own");
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+    WatchedVfs disk([](std::string_view, const std::string&) {});
+    disk.LimitBytes(kDiskBytes);
+    // Of a disk whose room is not told, the writes alone tell.
+    const JournalOptions options{
+        .durability = Durability::kProcess,
+        .free_bytes = [&](const fs::path&) { return others ? INT64_MAX : disk.free_bytes(); }};
+    auto journal = SqliteJournal::Open(path_, options, recovered_);
+    ASSERT_TRUE(journal.has_value()) << journal.error().message;
+    uint64_t revision = 0;
+    const auto append = [&](uint64_t pod, size_t bytes) {
+      AppendJournal one{.sequence = ++revision, .records = {}};
+      one.records.push_back({.key = "pods/n/p" + std::to_string(pod),
+                             .revision = revision,
+                             .value = bytes == 0 ? Bytes() : Bytes(std::string(bytes, 'v'))});
+      return (*journal)->Append(std::span(&one, 1)).value();
+    };
+    constexpr uint64_t kPods = 50;
+    // Small ones are written in their place: the file needn't grow where it can't.
+    const size_t bytes = others ? 10'000 : 100'000;
+    for (uint64_t pod = 0; pod < kPods; ++pod) ASSERT_EQ(append(pod, bytes), Appended::kDurable);
+    if (others) {
+      // What is live has its place in the file.
+      journal->reset();
+      journal = SqliteJournal::Open(path_, options, recovered_);
+      ASSERT_TRUE(journal.has_value()) << journal.error().message;
+      disk.LimitBytes(int64_t{4} * 1024 * 1024);
+    }
+    for (uint64_t i = 0; i < 1'000; ++i)
+      ASSERT_EQ(append(i % kPods, bytes), Appended::kDurable) << i;
+    for (uint64_t pod = 0; pod < kPods; ++pod) ASSERT_EQ(append(pod, 0), Appended::kDurable);
+  }
+}
+
+// A disk that is filled to the last can be emptied, and filled again.
+TEST_F(JournalTest, OfAFullDiskObjectsCanBeRemoved) {
+  WatchedVfs disk([](std::string_view, const std::string&) {});
+  disk.LimitBytes(int64_t{20} * 1024 * 1024);
+  auto journal =
+      SqliteJournal::Open(path_,
+                          {.durability = Durability::kProcess,
+                           .free_bytes = [&](const fs::path&) { return disk.free_bytes(); }},
+                          recovered_);
+  ASSERT_TRUE(journal.has_value()) << journal.error().message;
+  uint64_t revision = 0;
+  const auto append = [&](uint64_t pod, size_t bytes) {
+    AppendJournal one{.sequence = ++revision, .records = {}};
+    one.records.push_back({.key = "pods/n/p" + std::to_string(pod),
+                           .revision = revision,
+                           .value = bytes == 0 ? Bytes() : Bytes(std::string(bytes, 'v'))});
+    return (*journal)->Append(std::span(&one, 1)).value();
+  };
+  uint64_t first = 0;
+  for (int round = 0; round < 3; ++round) {
+    uint64_t next = first;
+    while (append(next, 50'000) == Appended::kDurable) ++next;
+    EXPECT_GT(next - first, 200U);
+    EXPECT_EQ(append(first, 49'000), Appended::kDurable);
+    for (; first < next; ++first) ASSERT_EQ(append(first, 0), Appended::kDurable) << first;
+  }
 }
 
 // Whatever write of the start is the first without room, and however the journal was left: closed,

@@ -2,9 +2,11 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,6 +36,13 @@ class WatchedVfs {
   // From here on so many writes find room on the disk.
   void LimitWrites(int64_t count) { writes_left_ = count; }
   void LiftLimit() { writes_left_ = INT64_MAX; }
+  // From here on the files that are opened, and grow, have so many bytes in sum.
+  void LimitBytes(int64_t bytes) { bytes_max_ = bytes; }
+  [[nodiscard]] int64_t free_bytes() const {
+    int64_t used = 0;
+    for (const auto& [path, size] : sizes_) used += size;
+    return bytes_max_ - used;
+  }
 
   WatchedVfs(const WatchedVfs&) = delete;
   WatchedVfs& operator=(const WatchedVfs&) = delete;
@@ -57,6 +66,9 @@ class WatchedVfs {
     auto opened = std::make_unique<File>(File{*file->pMethods, file->pMethods, self, path});
     opened->xWrite = Write;
     opened->xSync = Sync;
+    opened->xTruncate = Truncate;
+    sqlite3_int64 size = 0;
+    if (file->pMethods->xFileSize(file, &size) == SQLITE_OK) self->sizes_[path] = size;
     opened->xClose = Close;
     file->pMethods = opened.release();
     return code;
@@ -65,9 +77,18 @@ class WatchedVfs {
     const File& opened = Opened(file);
     opened.vfs->watch_("write", opened.path);
     if (opened.vfs->writes_left_-- <= 0) return SQLITE_FULL;
+    int64_t& size = opened.vfs->sizes_[opened.path];
+    const int64_t end = std::max<int64_t>(size, at + count);
+    if (end - size > opened.vfs->free_bytes()) return SQLITE_FULL;
+    size = end;
     const int code = opened.real->xWrite(file, bytes, count, at);
     opened.vfs->watch_("written", opened.path);
     return code;
+  }
+  static int Truncate(sqlite3_file* file, sqlite3_int64 size) {
+    const File& opened = Opened(file);
+    opened.vfs->sizes_[opened.path] = size;
+    return opened.real->xTruncate(file, size);
   }
   static int Sync(sqlite3_file* file, int flags) {
     const File& opened = Opened(file);
@@ -82,6 +103,8 @@ class WatchedVfs {
 
   const Watch watch_;
   std::atomic<int64_t> writes_left_ = INT64_MAX;
+  int64_t bytes_max_ = INT64_MAX;
+  std::map<std::string, int64_t> sizes_;
   sqlite3_vfs* const real_;
   sqlite3_vfs vfs_;
 };
