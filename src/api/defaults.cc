@@ -258,6 +258,12 @@ void PrepareStatusUpdate(const Kind& type, const Json& old, Json& object) {
     KeepMember(old, object, "status.lastPhaseTransitionTime");
   }
   if (kind == KindId::kDeployment) KeepMember(old, object, "metadata.labels");
+  if (kind == KindId::kVolumeAttachment) {
+    for (const std::string_view path : {"metadata.labels", "metadata.annotations",
+                                        "metadata.finalizers", "metadata.ownerReferences"}) {
+      KeepMember(old, object, path);
+    }
+  }
   if (kind != KindId::kPod) return;
   KeepMember(old, object, "metadata.ownerReferences");
   if (TextAt(object, "status.qosClass").empty()) KeepMember(old, object, "status.qosClass");

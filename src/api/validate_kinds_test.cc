@@ -3,11 +3,16 @@
 // break one thing each, with the genuine server's messages; crossings of allowed and refused
 // updates.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "api/defaults.h"
+#include "api/object.h"
+#include "api/patch.h"
 #include "api/validate.h"
 #include "api/validate_fixture.h"
 
@@ -144,6 +149,108 @@ TEST(ValidateKindsTest, Drivers) {
                "spec.tokenRequests[1].audience: Duplicate value: \"a\""}});
   EXPECT_EQ(Changed(KindId::kCsiDriver, kDriver, "{}", R"({"spec":{"attachRequired":false}})"),
             "spec.attachedRequired: Invalid value: false: field is immutable");
+}
+
+constexpr std::string_view kName =
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+constexpr std::string_view kAttachment =
+    R"({"metadata":{"name":"a","uid":"u","resourceVersion":"1"},
+    "spec":{"attacher":"d","nodeName":"n","source":{"persistentVolumeName":"p"}}})";
+
+TEST(ValidateKindsTest, AttachmentsSayWhatWhereAndByWhom) {
+  const std::string node = fmt::format("spec.nodeName: Invalid value: \"A b\": {}", kName);
+  constexpr std::string_view kOne =
+      "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+  const std::string none =
+      fmt::format("spec.attacher: Required value\nspec.source: Required value: {}\n{}", kOne, node);
+  const std::string both = fmt::format("spec.source: Forbidden: {}", kOne);
+  ExpectRows(
+      KindId::kVolumeAttachment, kAttachment,
+      {{R"({"spec":{"attacher":"","nodeName":"A b","source":{"persistentVolumeName":null}}})",
+        none},
+       {R"({"spec":{"source":{"inlineVolumeSpec":{"accessModes":["ReadWriteOnce"]}}}})", both},
+       {R"({"spec":{"source":{"persistentVolumeName":null,"inlineVolumeSpec":{
+         "accessModes":["ReadWriteOnce"],"csi":{"driver":"d","volumeHandle":"h"}}}}})",
+        ""},
+       {R"({"spec":{"source":{"persistentVolumeName":null,"inlineVolumeSpec":{
+         "claimRef":{"name":"a"},"capacity":{"storage":"1"},"accessModes":["ReadWriteOnce"],
+         "persistentVolumeReclaimPolicy":"Delete","nodeAffinity":{},"storageClassName":"x",
+         "volumeMode":"Block","hostPath":{"path":"/a"}}}}})",
+        "spec.source.inlineVolumeSpec.claimRef: Forbidden: may not be specified in the context of "
+        "inline volumes\n"
+        "spec.source.inlineVolumeSpec.capacity: Forbidden: may not be specified in the context of "
+        "inline volumes\n"
+        "spec.source.inlineVolumeSpec.csi: Required value: has to be specified in the context of "
+        "inline volumes\n"
+        "spec.source.inlineVolumeSpec.persistentVolumeReclaimPolicy: Forbidden: may only be Retain "
+        "in the context of inline volumes\n"
+        "spec.source.inlineVolumeSpec.nodeAffinity: Forbidden: may not be specified in the context "
+        "of inline volumes\n"
+        "spec.source.inlineVolumeSpec.storageClassName: Forbidden: may not be specified in the "
+        "context of inline volumes\n"
+        "spec.source.inlineVolumeSpec.volumeMode: Forbidden: may not specify volumeMode other than "
+        "Filesystem in the context of inline volumes"}});
+}
+
+TEST(ValidateKindsTest, AttachmentsStayAndTheirErrorsAreBounded) {
+  EXPECT_EQ(
+      Changed(KindId::kVolumeAttachment, kAttachment, "{}", R"({"metadata":{"labels":{"a":"b"}}})"),
+      "");
+  EXPECT_EQ(Changed(KindId::kVolumeAttachment, kAttachment, "{}", R"({"spec":{"nodeName":"m"}})"),
+            R"(spec: Invalid value: {"Attacher":"d","Source":{"PersistentVolumeName":"p",)"
+            R"("InlineVolumeSpec":null},"NodeName":"m"}: field is immutable)");
+  const Json old = Made(KindId::kVolumeAttachment, kAttachment, "{}");
+  const auto status = [&](Json said) {
+    Json object = old;
+    object.as_object()["status"] = std::move(said);
+    return Show(ValidateUpdate(KindId::kVolumeAttachment, old, object, Subresource::kStatus));
+  };
+  const std::string long_text(262145, 'm');
+  EXPECT_EQ(status(Parse(R"({"attached":true,"attachError":{"message":"m","errorCode":1}})")), "");
+  EXPECT_EQ(status({{"attachmentMetadata", {{"k", long_text}}},
+                    {"attachError", {{"message", long_text}, {"errorCode", -1}}}}),
+            "status.attachmentMetadata: Too long: may not be more than 262144 bytes\n"
+            "status.attachError.message: Too long: may not be more than 262144 bytes\n"
+            "status.attachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, "
+            "inclusive");
+}
+
+TEST(ValidateKindsTest, TheStatusOfAnAttachmentSaysNothingOfItsMetadata) {
+  const Json old = Made(KindId::kVolumeAttachment, kAttachment, "{}");
+  Json object =
+      ApplyMergePatch(old, Parse(R"({"metadata":{"labels":{"a":"b"},"finalizers":["a.b/c"]},
+                     "status":{"attached":true}})"));
+  PrepareForUpdate(KindId::kVolumeAttachment, old, object, Subresource::kStatus);
+  EXPECT_EQ(FindPath(std::as_const(object), "metadata.labels"), nullptr);
+  EXPECT_EQ(FindPath(std::as_const(object), "metadata.finalizers"), nullptr);
+  EXPECT_EQ(FlagAt(object, "status.attached"), true);
+}
+
+TEST(ValidateKindsTest, CapacitiesNameAClassAndAPlaceThatStay) {
+  constexpr std::string_view kCapacity =
+      R"({"metadata":{"name":"c","namespace":"n","uid":"u","resourceVersion":"1"},
+      "storageClassName":"s","nodeTopology":{"matchLabels":{"a":"b"}}})";
+  const std::string no_class = fmt::format(
+      "nodeTopology.matchExpressions[0].operator: Invalid value: \"Foo\": not a valid "
+      "selector operator\n"
+      "storageClassName: Invalid value: \"\": {}\n"
+      "capacity: Invalid value: \"-1\": must be greater than or equal to 0",
+      kName);
+  ExpectRows(KindId::kCsiStorageCapacity, kCapacity,
+             {{R"({"storageClassName":"","capacity":"-1","maximumVolumeSize":"-1",
+               "nodeTopology":{"matchExpressions":[{"key":"k","operator":"Foo"}]}})",
+               no_class},
+              {R"({"nodeTopology":null,"capacity":"0"})", ""}});
+  const auto changed = [](std::string_view after) {
+    return Changed(KindId::kCsiStorageCapacity, kCapacity, "{}", after);
+  };
+  EXPECT_EQ(changed(R"({"capacity":"3Gi"})"), "");
+  EXPECT_EQ(changed(R"({"storageClassName":"t","nodeTopology":null})"),
+            "nodeTopology: Invalid value: null: field is immutable\n"
+            "storageClassName: Invalid value: \"t\": field is immutable");
 }
 
 TEST(ValidateKindsTest, RuntimeClassesHaveAHandlerThatStays) {
