@@ -48,6 +48,44 @@ TEST(ValidateKindsTest, ClaimsSayHowMuchAndHow) {
                "\"Filesystem\""}});
 }
 
+TEST(ValidateKindsTest, ClaimsAreFilledFromWhatHasAGroupOrFromClaims) {
+  constexpr std::string_view kCore =
+      "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+  const std::string pods = fmt::format(
+      "spec.dataSource: Invalid value: \"Pod\": {0}\n"
+      "spec.dataSourceRef: Invalid value: \"Pod\": {0}",
+      kCore);
+  const std::string nothing = fmt::format(
+      "spec.dataSource.name: Required value\nspec.dataSource.kind: Required value\n"
+      "spec.dataSource: Invalid value: \"\": {0}\n"
+      "spec.dataSourceRef.name: Required value\nspec.dataSourceRef.kind: Required value\n"
+      "spec.dataSourceRef: Invalid value: \"\": {0}",
+      kCore);
+  ExpectRows(KindId::kPersistentVolumeClaim, kClaim,
+             {{R"({"spec":{"dataSourceRef":{"kind":"Pod","name":"a"}}})", pods},
+              {R"({"spec":{"dataSourceRef":{"kind":"","name":""}}})", nothing},
+              {R"({"spec":{"dataSource":{"kind":"Pod","name":"a"}}})", ""},
+              {R"({"spec":{"dataSourceRef":{"apiGroup":"a.b","kind":"Any","name":"x"}}})", ""},
+              {R"({"spec":{"dataSource":{"kind":"PersistentVolumeClaim","name":"x"},
+         "dataSourceRef":{"kind":"PersistentVolumeClaim","name":"y"}}})",
+               "spec: Invalid value: {}: must match dataSourceRef"},
+              {R"({"spec":{"dataSource":{"kind":"PersistentVolumeClaim","name":"x"},
+         "dataSourceRef":{"apiGroup":"","kind":"PersistentVolumeClaim","name":"x"}}})",
+               "spec: Invalid value: {}: must match dataSourceRef"}});
+}
+
+TEST(ValidateKindsTest, WhatAClaimIsFilledFromStays) {
+  constexpr std::string_view kFilled =
+      R"({"spec":{"dataSource":{"kind":"PersistentVolumeClaim","name":"x"}}})";
+  EXPECT_EQ(Changed(KindId::kPersistentVolumeClaim, kClaim, kFilled, kFilled), "");
+  for (const auto& [before, after] :
+       {std::pair(kFilled, std::string_view("{}")), std::pair(std::string_view("{}"), kFilled)}) {
+    EXPECT_EQ(Changed(KindId::kPersistentVolumeClaim, kClaim, before, after),
+              "spec: Forbidden: spec is immutable after creation except resources.requests and "
+              "volumeAttributesClassName for bound claims");
+  }
+}
+
 TEST(ValidateKindsTest, ClaimsStayButForTheirVolumeAndTheSizeOfBoundOnes) {
   const auto changed = [](std::string_view before, std::string_view after) {
     return Changed(KindId::kPersistentVolumeClaim, kClaim, before, after);

@@ -116,6 +116,42 @@ void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
 
 // ---- Claims ------------------------------------------------------------------------------------
 
+// What a claim is filled from. Whatever fills it is of a group of its own, but for other claims.
+void CheckDataSource(FieldErrors& errors, const Path& path, const Json& source) {
+  const std::string_view kind = TextAt(source, "kind");
+  if (TextAt(source, "name").empty()) AddRequired(errors, path.At("name"));
+  if (kind.empty()) AddRequired(errors, path.At("kind"));
+  const std::string_view group = TextAt(source, "apiGroup");
+  if (!group.empty()) {
+    AddInvalid(errors, path.At("apiGroup"), group, CheckDns1123Subdomain(group));
+  } else if (kind != "PersistentVolumeClaim") {
+    AddInvalid(errors, path, kind,
+               Messages{"must be 'PersistentVolumeClaim' when referencing the default apiGroup"});
+  }
+}
+
+void CheckDataSources(FieldErrors& errors, const Path& path, const Json& spec) {
+  const Json* source = FindMember(spec, "dataSource");
+  const Json* reference = FindMember(spec, "dataSourceRef");
+  if (source != nullptr) CheckDataSource(errors, path.At("dataSource"), *source);
+  if (reference == nullptr) return;
+  const Path at = path.At("dataSourceRef");
+  CheckDataSource(errors, at, *reference);
+  const std::string_view space = TextAt(*reference, "namespace");
+  if (!space.empty()) AddInvalid(errors, at.At("namespace"), space, CheckDns1123Label(space));
+  if (source == nullptr) return;
+  const auto differs = [&](std::string_view member) {
+    return !SameJson(OrEmptyObject(FindMember(*source, member)),
+                     OrEmptyObject(FindMember(*reference, member)));
+  };
+  if (!space.empty()) {
+    AddInvalid(errors, path, Json(JsonObject()),
+               "may not be specified when dataSourceRef.namespace is specified");
+  } else if (differs("apiGroup") || differs("kind") || differs("name")) {
+    AddInvalid(errors, path, Json(JsonObject()), "must match dataSourceRef");
+  }
+}
+
 }  // namespace
 
 void CheckClaimSpec(FieldErrors& errors, const Path& path, const Json& spec) {
@@ -132,6 +168,7 @@ void CheckClaimSpec(FieldErrors& errors, const Path& path, const Json& spec) {
   }
   CheckClassName(errors, path, spec, "storageClassName");
   CheckVolumeMode(errors, path, spec);
+  CheckDataSources(errors, path, spec);
   CheckClassName(errors, path, spec, "volumeAttributesClassName");
 }
 
