@@ -302,6 +302,78 @@ TEST(ValidateKindsTest, RuntimeClassesHaveAHandlerThatStays) {
             "handler: Invalid value: \"i\": field is immutable");
 }
 
+TEST(ValidateKindsTest, RuntimeClassesAddNothingTwice) {
+  constexpr std::string_view kRuntime =
+      R"({"metadata":{"name":"r","uid":"u","resourceVersion":"1"},"handler":"h"})";
+  ExpectRows(
+      KindId::kRuntimeClass, kRuntime,
+      {{R"({"scheduling":{"tolerations":[{"key":"k"},{"key":"k","effect":"NoSchedule"},
+         {"operator":"Exists"}],"nodeSelector":{"a":"b"}}})",
+        ""},
+       {R"({"scheduling":{"tolerations":[{},{"key":"k","tolerationSeconds":3,"effect":"NoExecute"},
+         {"key":"k","tolerationSeconds":4,"effect":"NoExecute"}]}})",
+        "scheduling.tolerations[0].operator: Invalid value: \"\": operator must be Exists when "
+        "`key` is empty, which means \"match all values and all keys\"\n"
+        "scheduling.tolerations[2]: Duplicate value: {\"Key\":\"k\",\"Operator\":\"\","
+        "\"Value\":\"\",\"Effect\":\"NoExecute\",\"TolerationSeconds\":4}"},
+       {R"({"scheduling":{"nodeSelector":{"a":"b c"}}})",
+        "scheduling.nodeSelector: Invalid value: \"b c\": a valid label must be an empty string or "
+        "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+        "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+        "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"}});
+}
+
+TEST(ValidateKindsTest, HintsOfEndpointsAreFewAndDistinct) {
+  constexpr std::string_view kSlice =
+      R"({"metadata":{"name":"e","namespace":"n","uid":"u","resourceVersion":"1"},
+      "addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}]})";
+  const auto hints = [](std::string_view list) {
+    return fmt::format(R"({{"endpoints":[{{"addresses":["10.0.0.1"],"hints":{}}}]}})", list);
+  };
+  const std::string fine = hints(R"({"forZones":[{"name":"z"},{"name":""}],
+      "forNodes":[{"name":"a"},{"name":"b"}]})");
+  const std::string odd = hints(R"({"forZones":[{"name":"z"},{"name":"z"}],
+      "forNodes":[{"name":"A b"}]})");
+  const std::string odd_words = fmt::format(
+      "endpoints[0].hints.forZones[1].name: Duplicate value: \"z\"\n"
+      "endpoints[0].hints.forNodes[0].name: Invalid value: \"A b\": {}",
+      kName);
+  const std::string many = hints(R"({"forNodes":[{"name":"1"},{"name":"2"},{"name":"3"},
+      {"name":"4"},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]})");
+  ExpectRows(KindId::kEndpointSlice, kSlice,
+             {{fine, ""},
+              {odd, odd_words},
+              {many, "endpoints[0].hints.forNodes: Too many: 9: must have at most 8 items"}});
+}
+
+TEST(ValidateKindsTest, LabelKeysOfPodAffinityNeedASelectorAndADecision) {
+  constexpr std::string_view kPod =
+      R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"containers":[{"name":"c","image":"i"}]}})";
+  constexpr std::string_view kTerm =
+      "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]";
+  const auto term = [](std::string_view said) {
+    return fmt::format(R"({{"spec":{{"affinity":{{"podAffinity":{{
+        "requiredDuringSchedulingIgnoredDuringExecution":[{}]}}}}}}}})",
+                       said);
+  };
+  const std::string fine = term(R"({"topologyKey":"z","matchLabelKeys":["a"],
+      "mismatchLabelKeys":["b"],"labelSelector":{}})");
+  const std::string loose = term(R"({"topologyKey":"z","matchLabelKeys":["a"],
+      "mismatchLabelKeys":["b"]})");
+  const std::string loose_words = fmt::format(
+      "{0}.matchLabelKeys: Forbidden: must not be specified when labelSelector is not set\n"
+      "{0}.mismatchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
+      kTerm);
+  const std::string both = term(R"({"topologyKey":"z","matchLabelKeys":["b","a"],
+      "mismatchLabelKeys":["a"],"labelSelector":{}})");
+  const std::string both_words = fmt::format(
+      "{}.matchLabelKeys[1]: Invalid value: \"a\": exists in both matchLabelKeys and "
+      "mismatchLabelKeys",
+      kTerm);
+  ExpectRows(KindId::kPod, kPod, {{fine, ""}, {loose, loose_words}, {both, both_words}});
+}
+
 constexpr std::string_view kRole =
     R"({"metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},
     "rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]})";

@@ -379,6 +379,32 @@ Json ShownAttachment(const Json& spec) {
       {"NodeName", TextAt(spec, "nodeName")}};
 }
 
+// What a class of runtimes adds to its pods: nothing twice.
+void CheckScheduling(FieldErrors& errors, const Path& path, const Json& scheduling) {
+  CheckLabels(errors, path.At("nodeSelector"), ObjectAt(scheduling, "nodeSelector"));
+  CheckTolerations(errors, path, scheduling);
+  const JsonArray& tolerations = ArrayAt(scheduling, "tolerations");
+  // How long it tolerates makes no other toleration.
+  const auto name = [](const Json& item) {
+    return std::array{TextAt(item, "key"), TextAt(item, "operator"), TextAt(item, "value"),
+                      TextAt(item, "effect")};
+  };
+  std::set<std::array<std::string_view, 4>> seen;
+  for (size_t i = 0; i < tolerations.size(); ++i) {
+    if (seen.insert(name(tolerations[i])).second) continue;
+    const auto [key, how, value, effect] = name(tolerations[i]);
+    const Json* seconds = FindMember(tolerations[i], "tolerationSeconds");
+    const Json shown = JsonObject{{"Key", key},
+                                  {"Operator", how},
+                                  {"Value", value},
+                                  {"Effect", effect},
+                                  {"TolerationSeconds", seconds == nullptr ? Json() : *seconds}};
+    FieldError error = DuplicateField(path.At("tolerations", i).text(), "");
+    error.value = boost::json::serialize(shown);
+    errors.push_back(std::move(error));
+  }
+}
+
 // Where a class has its volumes made: terms, of which none may say the same as another.
 void CheckTopologies(FieldErrors& errors, const Json& storage_class) {
   const JsonArray& terms = ArrayAt(storage_class, "allowedTopologies");
@@ -604,6 +630,9 @@ void CheckRuntimeClass(FieldErrors& errors, const Json* old, const Json& object)
   CheckCustomMeta(errors, object, false);
   CheckRequired(errors, Path("handler"), handler, CheckDns1123Label(handler));
   CheckOverhead(errors, Path("overhead"), ObjectAt(object, "overhead.podFixed"));
+  if (const Json* scheduling = FindMember(object, "scheduling")) {
+    CheckScheduling(errors, Path("scheduling"), *scheduling);
+  }
   if (old == nullptr) return;
   CheckCustomMetaUpdate(errors, *old, object);
   if (handler != TextAt(*old, "handler")) {
