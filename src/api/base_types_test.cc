@@ -85,6 +85,25 @@ TEST(TimestampTest, ReadsEveryRfc3339FormAndPrintsUtc) {
   }));
 }
 
+TEST(TimestampTest, MicroTimesHaveSixDigits) {
+  for (const std::string_view fine : {"2026-01-01T00:00:00.123456Z", "2026-01-01T00:00:00,123456Z",
+                                      "2026-01-01T01:00:00.123456+01:00"}) {
+    EXPECT_EQ(PrintMicroTime(ParseMicroTime(fine).value()), "2026-01-01T00:00:00.123456Z") << fine;
+  }
+  struct Case {
+    std::string_view fraction, rest, element;
+  };
+  for (const Case& row : {Case{"Z", "Z", ".000000"}, Case{".1Z", ".1Z", ".000000"},
+                          Case{".12345xZ", ".12345xZ", ".000000"}, Case{"", "", ".000000"},
+                          Case{".123456", "", "Z07:00"}, Case{".123456789Z", "789Z", "Z07:00"}}) {
+    const std::string text = fmt::format("2026-01-01T00:00:00{}", row.fraction);
+    EXPECT_EQ(ParseMicroTime(text).error().message,
+              fmt::format("parsing time \"{}\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot "
+                          "parse \"{}\" as \"{}\"",
+                          text, row.rest, row.element));
+  }
+}
+
 TEST(TimestampTest, RefusesInGosWords) {
   EXPECT_EQ(
       ParseTimestamp("now").error().message,

@@ -12,9 +12,9 @@
 #include <set>
 #include <utility>
 
+#include "api/formats.h"
 #include "api/object.h"
 #include "api/schema_errors.h"
-#include "api/timestamp.h"
 #include "api/unknown_fields.h"
 #include "api/validate_common.h"
 #include "base/limits.h"
@@ -379,10 +379,10 @@ class Checker {
       if (!Tells()) return;
       rules::AddSaid(errors_, path, QuoteGo(text),
                      fmt::format("should match '{}'", schema.pattern));
-    } else if (schema.format == "date-time" && !ParseMicroTime(text) && !ParseTimestamp(text)) {
+    } else if (!schema.format.empty() && !FitsFormat(schema.format, text)) {
       if (!Tells()) return;
       rules::AddInvalidType(errors_, path, QuoteGo(text),
-                            fmt::format("must be of type date-time: {}", QuoteGo(text)));
+                            fmt::format("must be of type {}: {}", schema.format, QuoteGo(text)));
     }
   }
 

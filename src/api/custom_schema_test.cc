@@ -186,6 +186,9 @@ TEST(CustomSchema, SaysWhatIsWrongInUpstreamsWords) {
             "(oneOf). Found 2 valid alternatives");
   EXPECT_EQ(Take(R"({"type":"integer","not":{"enum":[3]}})", "3"),
             "{\"v\":3}\n<nil>: Invalid value: \"\": \"v\" must not validate the schema (not)");
+  EXPECT_EQ(Take(R"({"type":"string","format":"ipv4"})", R"("1.2.3")"),
+            "{\"v\":\"1.2.3\"}\nv: Invalid value: \"1.2.3\": v in body must be of type ipv4: "
+            "\"1.2.3\"");
   EXPECT_EQ(Take(R"({"type":"string","format":"date-time"})", R"("soon")"),
             "{\"v\":\"soon\"}\nv: Invalid value: \"soon\": v in body must be of type date-time: "
             "\"soon\"");

@@ -19,6 +19,7 @@
 #include "api/schema.h"
 #include "api/structural.h"
 #include "api/text.h"
+#include "api/unserved.h"
 
 namespace berth::api {
 namespace {
@@ -258,6 +259,12 @@ void PrepareStatusUpdate(const Kind& type, const Json& old, Json& object) {
     KeepMember(old, object, "status.lastPhaseTransitionTime");
   }
   if (kind == KindId::kDeployment) KeepMember(old, object, "metadata.labels");
+  if (kind == KindId::kVolumeAttachment) {
+    for (const std::string_view path : {"metadata.labels", "metadata.annotations",
+                                        "metadata.finalizers", "metadata.ownerReferences"}) {
+      KeepMember(old, object, path);
+    }
+  }
   if (kind != KindId::kPod) return;
   KeepMember(old, object, "metadata.ownerReferences");
   if (TextAt(object, "status.qosClass").empty()) KeepMember(old, object, "status.qosClass");
@@ -455,6 +462,7 @@ void PrepareForCreate(const Kind& type, Json& object) {
        {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink"}) {
     RemovePath(object, path);
   }
+  DropUnserved(type, nullptr, object);
   if (type.custom) {
     if (type.has_status) RemoveMember(object.get_object(), "status");
     SetGeneration(object, 1);
@@ -476,8 +484,10 @@ void PrepareForCreate(const Kind& type, Json& object) {
     case KindId::kDaemonSet:
       SetTemplateGeneration(object, 1);
       break;
-    case KindId::kPersistentVolume:
     case KindId::kPersistentVolumeClaim:
+      SettleDataSources(nullptr, object);
+      [[fallthrough]];
+    case KindId::kPersistentVolume:
       object.get_object()["status"] = JsonObject{{"phase", "Pending"}};
       return;
     case KindId::kCustomResourceDefinition: {
@@ -506,6 +516,10 @@ void PrepareForUpdate(const Kind& type, const Json& old, Json& object, Subresour
   if (!object.is_object() || !old.is_object()) return;
   const KindId kind = type.id;
   KeepMetadata(old, object);
+  // Of a status only nodes have such fields, and a pod's spec may be left out of one.
+  if (subresource != Subresource::kStatus || kind == KindId::kNode) {
+    DropUnserved(type, &old, object);
+  }
   if (subresource == Subresource::kStatus) {
     PrepareStatusUpdate(type, old, object);
     return;
@@ -525,6 +539,7 @@ void PrepareForUpdate(const Kind& type, const Json& old, Json& object, Subresour
     KeepMember(old, object, "spec.finalizers");
   }
   if (kind == KindId::kCustomResourceDefinition) NoteStoredVersion(object);
+  if (kind == KindId::kPersistentVolumeClaim) SettleDataSources(&old, object);
   if (kind == KindId::kCsiDriver && !SamePath(old, object, "spec")) {
     SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
   }

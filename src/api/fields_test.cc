@@ -76,8 +76,9 @@ TEST(ConformTest, StoresWhatUpstreamStores) {
       R"("memory":"1Gi"}}}],)"
       R"("overhead":{"cpu":"0"},"priority":0},"status":{}})");
   EXPECT_EQ(
-      Conformed(KindId::kLease,
-                R"({"spec":{"renewTime":"2026-01-02T03:04:05+01:00","leaseTransitions":0}})"),
+      Conformed(
+          KindId::kLease,
+          R"({"spec":{"renewTime":"2026-01-02T03:04:05.000000+01:00","leaseTransitions":0}})"),
       R"({"metadata":{},"spec":{"leaseTransitions":0,"renewTime":"2026-01-02T02:04:05.000000Z"}})");
   EXPECT_EQ(Conformed(KindId::kDeployment,
                       R"({"spec":{"replicas":0,"strategy":{"rollingUpdate":{"maxSurge":"25%"}},)"

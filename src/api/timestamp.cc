@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -75,7 +76,7 @@ class Reader {
     Literal(':');
     const int64_t second = Number(2, "05");
     Range(second, 0, 59, "second");
-    const int64_t fraction = Fraction();
+    const int64_t fraction = layout_ == kMicroLayout ? Micros() : Fraction();
     const int64_t offset = Offset();
     if (!failed_ && !rest_.empty()) {
       Fail(fmt::format(": extra text: {}", QuoteGo(rest_)));
@@ -131,6 +132,20 @@ class Reader {
 
   void Range(int64_t value, int64_t low, int64_t high, std::string_view what) {
     if (value < low || value > high) Fail(fmt::format(": {} out of range", what));
+  }
+
+  // Nanoseconds, of six digits and no less. More are no fraction but what can't stand there.
+  int64_t Micros() {
+    constexpr size_t kDigits = 6;
+    const bool stands =
+        rest_.size() > kDigits && (rest_[0] == '.' || rest_[0] == ',') &&
+        std::ranges::all_of(rest_.substr(1, kDigits), [](char c) { return c >= '0' && c <= '9'; });
+    if (!stands) {
+      FailAt(".000000");
+      return 0;
+    }
+    rest_.remove_prefix(1);
+    return Number(kDigits, ".000000") * (kSecondNs / 1'000'000);
   }
 
   // Nanoseconds; digits past the ninth are cut.

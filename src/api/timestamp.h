@@ -15,7 +15,7 @@ namespace berth::api {
 // 2261, clamped). Errors are worded as Go's time.Parse words them.
 [[nodiscard]] Result<Instant> ParseTimestamp(std::string_view text);
 
-// The same, with the layout of MicroTime in its errors.
+// The same of a MicroTime, which has six digits behind its seconds.
 [[nodiscard]] Result<Instant> ParseMicroTime(std::string_view text);
 
 // "2026-01-02T03:04:05Z", cut to seconds.

@@ -486,6 +486,8 @@ constexpr auto kBothChecks = std::to_array<BothRow>({
     {KindId::kStorageClass, rules::CheckStorageClass},
     {KindId::kCsiNode, rules::CheckCsiNode},
     {KindId::kCsiDriver, rules::CheckCsiDriver},
+    {KindId::kVolumeAttachment, rules::CheckAttachment},
+    {KindId::kCsiStorageCapacity, rules::CheckStorageCapacity},
     {KindId::kRuntimeClass, rules::CheckRuntimeClass},
     {KindId::kValidatingWebhookConfiguration, rules::CheckValidatingWebhooks},
     {KindId::kMutatingWebhookConfiguration, rules::CheckMutatingWebhooks},
@@ -634,6 +636,10 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
     case KindId::kNamespace:
       CheckMetaUpdate(errors, old, object);
       CheckNamespaceStatus(errors, object);
+      break;
+    case KindId::kVolumeAttachment:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckAttachmentStatus(errors, object);
       break;
     case KindId::kCustomResourceDefinition:
       rules::CheckCustomMetaUpdate(errors, old, object);

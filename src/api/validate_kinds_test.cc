@@ -3,11 +3,16 @@
 // break one thing each, with the genuine server's messages; crossings of allowed and refused
 // updates.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "api/defaults.h"
+#include "api/object.h"
+#include "api/patch.h"
 #include "api/validate.h"
 #include "api/validate_fixture.h"
 
@@ -41,6 +46,44 @@ TEST(ValidateKindsTest, ClaimsSayHowMuchAndHow) {
               {R"({"spec":{"volumeMode":"Tape"}})",
                "spec.volumeMode: Unsupported value: \"Tape\": supported values: \"Block\", "
                "\"Filesystem\""}});
+}
+
+TEST(ValidateKindsTest, ClaimsAreFilledFromWhatHasAGroupOrFromClaims) {
+  constexpr std::string_view kCore =
+      "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+  const std::string pods = fmt::format(
+      "spec.dataSource: Invalid value: \"Pod\": {0}\n"
+      "spec.dataSourceRef: Invalid value: \"Pod\": {0}",
+      kCore);
+  const std::string nothing = fmt::format(
+      "spec.dataSource.name: Required value\nspec.dataSource.kind: Required value\n"
+      "spec.dataSource: Invalid value: \"\": {0}\n"
+      "spec.dataSourceRef.name: Required value\nspec.dataSourceRef.kind: Required value\n"
+      "spec.dataSourceRef: Invalid value: \"\": {0}",
+      kCore);
+  ExpectRows(KindId::kPersistentVolumeClaim, kClaim,
+             {{R"({"spec":{"dataSourceRef":{"kind":"Pod","name":"a"}}})", pods},
+              {R"({"spec":{"dataSourceRef":{"kind":"","name":""}}})", nothing},
+              {R"({"spec":{"dataSource":{"kind":"Pod","name":"a"}}})", ""},
+              {R"({"spec":{"dataSourceRef":{"apiGroup":"a.b","kind":"Any","name":"x"}}})", ""},
+              {R"({"spec":{"dataSource":{"kind":"PersistentVolumeClaim","name":"x"},
+         "dataSourceRef":{"kind":"PersistentVolumeClaim","name":"y"}}})",
+               "spec: Invalid value: {}: must match dataSourceRef"},
+              {R"({"spec":{"dataSource":{"kind":"PersistentVolumeClaim","name":"x"},
+         "dataSourceRef":{"apiGroup":"","kind":"PersistentVolumeClaim","name":"x"}}})",
+               "spec: Invalid value: {}: must match dataSourceRef"}});
+}
+
+TEST(ValidateKindsTest, WhatAClaimIsFilledFromStays) {
+  constexpr std::string_view kFilled =
+      R"({"spec":{"dataSource":{"kind":"PersistentVolumeClaim","name":"x"}}})";
+  EXPECT_EQ(Changed(KindId::kPersistentVolumeClaim, kClaim, kFilled, kFilled), "");
+  for (const auto& [before, after] :
+       {std::pair(kFilled, std::string_view("{}")), std::pair(std::string_view("{}"), kFilled)}) {
+    EXPECT_EQ(Changed(KindId::kPersistentVolumeClaim, kClaim, before, after),
+              "spec: Forbidden: spec is immutable after creation except resources.requests and "
+              "volumeAttributesClassName for bound claims");
+  }
 }
 
 TEST(ValidateKindsTest, ClaimsStayButForTheirVolumeAndTheSizeOfBoundOnes) {
@@ -146,6 +189,108 @@ TEST(ValidateKindsTest, Drivers) {
             "spec.attachedRequired: Invalid value: false: field is immutable");
 }
 
+constexpr std::string_view kName =
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+constexpr std::string_view kAttachment =
+    R"({"metadata":{"name":"a","uid":"u","resourceVersion":"1"},
+    "spec":{"attacher":"d","nodeName":"n","source":{"persistentVolumeName":"p"}}})";
+
+TEST(ValidateKindsTest, AttachmentsSayWhatWhereAndByWhom) {
+  const std::string node = fmt::format("spec.nodeName: Invalid value: \"A b\": {}", kName);
+  constexpr std::string_view kOne =
+      "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+  const std::string none =
+      fmt::format("spec.attacher: Required value\nspec.source: Required value: {}\n{}", kOne, node);
+  const std::string both = fmt::format("spec.source: Forbidden: {}", kOne);
+  ExpectRows(
+      KindId::kVolumeAttachment, kAttachment,
+      {{R"({"spec":{"attacher":"","nodeName":"A b","source":{"persistentVolumeName":null}}})",
+        none},
+       {R"({"spec":{"source":{"inlineVolumeSpec":{"accessModes":["ReadWriteOnce"]}}}})", both},
+       {R"({"spec":{"source":{"persistentVolumeName":null,"inlineVolumeSpec":{
+         "accessModes":["ReadWriteOnce"],"csi":{"driver":"d","volumeHandle":"h"}}}}})",
+        ""},
+       {R"({"spec":{"source":{"persistentVolumeName":null,"inlineVolumeSpec":{
+         "claimRef":{"name":"a"},"capacity":{"storage":"1"},"accessModes":["ReadWriteOnce"],
+         "persistentVolumeReclaimPolicy":"Delete","nodeAffinity":{},"storageClassName":"x",
+         "volumeMode":"Block","hostPath":{"path":"/a"}}}}})",
+        "spec.source.inlineVolumeSpec.claimRef: Forbidden: may not be specified in the context of "
+        "inline volumes\n"
+        "spec.source.inlineVolumeSpec.capacity: Forbidden: may not be specified in the context of "
+        "inline volumes\n"
+        "spec.source.inlineVolumeSpec.csi: Required value: has to be specified in the context of "
+        "inline volumes\n"
+        "spec.source.inlineVolumeSpec.persistentVolumeReclaimPolicy: Forbidden: may only be Retain "
+        "in the context of inline volumes\n"
+        "spec.source.inlineVolumeSpec.nodeAffinity: Forbidden: may not be specified in the context "
+        "of inline volumes\n"
+        "spec.source.inlineVolumeSpec.storageClassName: Forbidden: may not be specified in the "
+        "context of inline volumes\n"
+        "spec.source.inlineVolumeSpec.volumeMode: Forbidden: may not specify volumeMode other than "
+        "Filesystem in the context of inline volumes"}});
+}
+
+TEST(ValidateKindsTest, AttachmentsStayAndTheirErrorsAreBounded) {
+  EXPECT_EQ(
+      Changed(KindId::kVolumeAttachment, kAttachment, "{}", R"({"metadata":{"labels":{"a":"b"}}})"),
+      "");
+  EXPECT_EQ(Changed(KindId::kVolumeAttachment, kAttachment, "{}", R"({"spec":{"nodeName":"m"}})"),
+            R"(spec: Invalid value: {"Attacher":"d","Source":{"PersistentVolumeName":"p",)"
+            R"("InlineVolumeSpec":null},"NodeName":"m"}: field is immutable)");
+  const Json old = Made(KindId::kVolumeAttachment, kAttachment, "{}");
+  const auto status = [&](Json said) {
+    Json object = old;
+    object.as_object()["status"] = std::move(said);
+    return Show(ValidateUpdate(KindId::kVolumeAttachment, old, object, Subresource::kStatus));
+  };
+  const std::string long_text(262145, 'm');
+  EXPECT_EQ(status(Parse(R"({"attached":true,"attachError":{"message":"m","errorCode":1}})")), "");
+  EXPECT_EQ(status({{"attachmentMetadata", {{"k", long_text}}},
+                    {"attachError", {{"message", long_text}, {"errorCode", -1}}}}),
+            "status.attachmentMetadata: Too long: may not be more than 262144 bytes\n"
+            "status.attachError.message: Too long: may not be more than 262144 bytes\n"
+            "status.attachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, "
+            "inclusive");
+}
+
+TEST(ValidateKindsTest, TheStatusOfAnAttachmentSaysNothingOfItsMetadata) {
+  const Json old = Made(KindId::kVolumeAttachment, kAttachment, "{}");
+  Json object =
+      ApplyMergePatch(old, Parse(R"({"metadata":{"labels":{"a":"b"},"finalizers":["a.b/c"]},
+                     "status":{"attached":true}})"));
+  PrepareForUpdate(KindId::kVolumeAttachment, old, object, Subresource::kStatus);
+  EXPECT_EQ(FindPath(std::as_const(object), "metadata.labels"), nullptr);
+  EXPECT_EQ(FindPath(std::as_const(object), "metadata.finalizers"), nullptr);
+  EXPECT_EQ(FlagAt(object, "status.attached"), true);
+}
+
+TEST(ValidateKindsTest, CapacitiesNameAClassAndAPlaceThatStay) {
+  constexpr std::string_view kCapacity =
+      R"({"metadata":{"name":"c","namespace":"n","uid":"u","resourceVersion":"1"},
+      "storageClassName":"s","nodeTopology":{"matchLabels":{"a":"b"}}})";
+  const std::string no_class = fmt::format(
+      "nodeTopology.matchExpressions[0].operator: Invalid value: \"Foo\": not a valid "
+      "selector operator\n"
+      "storageClassName: Invalid value: \"\": {}\n"
+      "capacity: Invalid value: \"-1\": must be greater than or equal to 0",
+      kName);
+  ExpectRows(KindId::kCsiStorageCapacity, kCapacity,
+             {{R"({"storageClassName":"","capacity":"-1","maximumVolumeSize":"-1",
+               "nodeTopology":{"matchExpressions":[{"key":"k","operator":"Foo"}]}})",
+               no_class},
+              {R"({"nodeTopology":null,"capacity":"0"})", ""}});
+  const auto changed = [](std::string_view after) {
+    return Changed(KindId::kCsiStorageCapacity, kCapacity, "{}", after);
+  };
+  EXPECT_EQ(changed(R"({"capacity":"3Gi"})"), "");
+  EXPECT_EQ(changed(R"({"storageClassName":"t","nodeTopology":null})"),
+            "nodeTopology: Invalid value: null: field is immutable\n"
+            "storageClassName: Invalid value: \"t\": field is immutable");
+}
+
 TEST(ValidateKindsTest, RuntimeClassesHaveAHandlerThatStays) {
   constexpr std::string_view kRuntime =
       R"({"metadata":{"name":"r","uid":"u","resourceVersion":"1"},"handler":"h"})";
@@ -155,6 +300,78 @@ TEST(ValidateKindsTest, RuntimeClassesHaveAHandlerThatStays) {
               {R"({"metadata":{"finalizers":["a"]}})", ""}});
   EXPECT_EQ(Changed(KindId::kRuntimeClass, kRuntime, "{}", R"({"handler":"i"})"),
             "handler: Invalid value: \"i\": field is immutable");
+}
+
+TEST(ValidateKindsTest, RuntimeClassesAddNothingTwice) {
+  constexpr std::string_view kRuntime =
+      R"({"metadata":{"name":"r","uid":"u","resourceVersion":"1"},"handler":"h"})";
+  ExpectRows(
+      KindId::kRuntimeClass, kRuntime,
+      {{R"({"scheduling":{"tolerations":[{"key":"k"},{"key":"k","effect":"NoSchedule"},
+         {"operator":"Exists"}],"nodeSelector":{"a":"b"}}})",
+        ""},
+       {R"({"scheduling":{"tolerations":[{},{"key":"k","tolerationSeconds":3,"effect":"NoExecute"},
+         {"key":"k","tolerationSeconds":4,"effect":"NoExecute"}]}})",
+        "scheduling.tolerations[0].operator: Invalid value: \"\": operator must be Exists when "
+        "`key` is empty, which means \"match all values and all keys\"\n"
+        "scheduling.tolerations[2]: Duplicate value: {\"Key\":\"k\",\"Operator\":\"\","
+        "\"Value\":\"\",\"Effect\":\"NoExecute\",\"TolerationSeconds\":4}"},
+       {R"({"scheduling":{"nodeSelector":{"a":"b c"}}})",
+        "scheduling.nodeSelector: Invalid value: \"b c\": a valid label must be an empty string or "
+        "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+        "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+        "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"}});
+}
+
+TEST(ValidateKindsTest, HintsOfEndpointsAreFewAndDistinct) {
+  constexpr std::string_view kSlice =
+      R"({"metadata":{"name":"e","namespace":"n","uid":"u","resourceVersion":"1"},
+      "addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}]})";
+  const auto hints = [](std::string_view list) {
+    return fmt::format(R"({{"endpoints":[{{"addresses":["10.0.0.1"],"hints":{}}}]}})", list);
+  };
+  const std::string fine = hints(R"({"forZones":[{"name":"z"},{"name":""}],
+      "forNodes":[{"name":"a"},{"name":"b"}]})");
+  const std::string odd = hints(R"({"forZones":[{"name":"z"},{"name":"z"}],
+      "forNodes":[{"name":"A b"}]})");
+  const std::string odd_words = fmt::format(
+      "endpoints[0].hints.forZones[1].name: Duplicate value: \"z\"\n"
+      "endpoints[0].hints.forNodes[0].name: Invalid value: \"A b\": {}",
+      kName);
+  const std::string many = hints(R"({"forNodes":[{"name":"1"},{"name":"2"},{"name":"3"},
+      {"name":"4"},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]})");
+  ExpectRows(KindId::kEndpointSlice, kSlice,
+             {{fine, ""},
+              {odd, odd_words},
+              {many, "endpoints[0].hints.forNodes: Too many: 9: must have at most 8 items"}});
+}
+
+TEST(ValidateKindsTest, LabelKeysOfPodAffinityNeedASelectorAndADecision) {
+  constexpr std::string_view kPod =
+      R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"containers":[{"name":"c","image":"i"}]}})";
+  constexpr std::string_view kTerm =
+      "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]";
+  const auto term = [](std::string_view said) {
+    return fmt::format(R"({{"spec":{{"affinity":{{"podAffinity":{{
+        "requiredDuringSchedulingIgnoredDuringExecution":[{}]}}}}}}}})",
+                       said);
+  };
+  const std::string fine = term(R"({"topologyKey":"z","matchLabelKeys":["a"],
+      "mismatchLabelKeys":["b"],"labelSelector":{}})");
+  const std::string loose = term(R"({"topologyKey":"z","matchLabelKeys":["a"],
+      "mismatchLabelKeys":["b"]})");
+  const std::string loose_words = fmt::format(
+      "{0}.matchLabelKeys: Forbidden: must not be specified when labelSelector is not set\n"
+      "{0}.mismatchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
+      kTerm);
+  const std::string both = term(R"({"topologyKey":"z","matchLabelKeys":["b","a"],
+      "mismatchLabelKeys":["a"],"labelSelector":{}})");
+  const std::string both_words = fmt::format(
+      "{}.matchLabelKeys[1]: Invalid value: \"a\": exists in both matchLabelKeys and "
+      "mismatchLabelKeys",
+      kTerm);
+  ExpectRows(KindId::kPod, kPod, {{fine, ""}, {loose, loose_words}, {both, both_words}});
 }
 
 constexpr std::string_view kRole =

@@ -139,6 +139,33 @@ void CheckSliceAddress(FieldErrors& errors, const Path& path, size_t index, std:
   CheckReachable(errors, item, address);
 }
 
+// For whom an endpoint is: zones, and nodes.
+void CheckHints(FieldErrors& errors, const Path& path, const Json& hints) {
+  constexpr size_t kMost = 8;
+  struct List {
+    std::string_view member;
+    NameCheck check;
+  };
+  for (const List& list :
+       {List{"forZones", CheckLabelValue}, List{"forNodes", CheckDns1123Subdomain}}) {
+    const JsonArray& items = ArrayAt(hints, list.member);
+    if (items.size() > kMost) {
+      errors.push_back(
+          TooManyField(path.At(list.member).text(), static_cast<int64_t>(items.size()), kMost));
+      return;
+    }
+    std::set<std::string_view> names;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Path item = path.At(list.member, i);
+      const std::string_view name = TextAt(items[i], "name");
+      if (!names.insert(name).second) {
+        errors.push_back(DuplicateField(item.At("name").text(), name));
+      }
+      AddInvalid(errors, item.At("name"), name, list.check(name));
+    }
+  }
+}
+
 void CheckSliceEndpoints(FieldErrors& errors, const JsonArray& endpoints, std::string_view type) {
   constexpr size_t kMost = 1000;
   constexpr size_t kAddressesMost = 100;
@@ -163,6 +190,9 @@ void CheckSliceEndpoints(FieldErrors& errors, const JsonArray& endpoints, std::s
     CheckNodeName(errors, path.At("nodeName"), endpoints[i]);
     if (const Json* host = FindMember(endpoints[i], "hostname"); host != nullptr) {
       AddInvalid(errors, path.At("hostname"), TextOf(*host), CheckDns1123Label(TextOf(*host)));
+    }
+    if (const Json* hints = FindMember(endpoints[i], "hints"); hints != nullptr) {
+      CheckHints(errors, path.At("hints"), *hints);
     }
   }
 }

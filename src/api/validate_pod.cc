@@ -59,13 +59,6 @@ void CheckToleration(FieldErrors& errors, const Path& path, const Json& tolerati
   if (!effect.empty()) CheckEnum(errors, path.At("effect"), effect, kEffects);
 }
 
-void CheckTolerations(FieldErrors& errors, const Path& spec_path, const Json& spec) {
-  const JsonArray& tolerations = ArrayAt(spec, "tolerations");
-  for (size_t i = 0; i < tolerations.size(); ++i) {
-    CheckToleration(errors, spec_path.At("tolerations", i), tolerations[i]);
-  }
-}
-
 void CheckNodeExpression(FieldErrors& errors, const Path& path, const Json& expression,
                          bool check_values) {
   const std::string_view op = TextAt(expression, "operator");
@@ -167,6 +160,27 @@ void CheckNodeAffinity(FieldErrors& errors, const Path& affinity_path, const Jso
   }
 }
 
+// Labels of the pod itself that the term asks for, or against, beside its selector.
+void CheckLabelKeys(FieldErrors& errors, const Path& path, const Json& term) {
+  for (const std::string_view member : {"matchLabelKeys", "mismatchLabelKeys"}) {
+    const JsonArray& keys = ArrayAt(term, member);
+    if (!keys.empty() && FindMember(term, "labelSelector") == nullptr) {
+      AddForbidden(errors, path.At(member), "must not be specified when labelSelector is not set");
+      continue;
+    }
+    for (size_t i = 0; i < keys.size(); ++i) {
+      CheckLabelName(errors, path.At(member, i), TextOf(keys[i]));
+    }
+  }
+  const JsonArray& match = ArrayAt(term, "matchLabelKeys");
+  const JsonArray& mismatch = ArrayAt(term, "mismatchLabelKeys");
+  for (size_t i = 0; i < match.size(); ++i) {
+    if (std::ranges::find(mismatch, match[i]) == mismatch.end()) continue;
+    AddInvalid(errors, path.At("matchLabelKeys", i), TextOf(match[i]),
+               Messages{"exists in both matchLabelKeys and mismatchLabelKeys"});
+  }
+}
+
 void CheckPodTerm(FieldErrors& errors, const Path& path, const Json& term) {
   if (const Json* selector = FindMember(term, "labelSelector")) {
     CheckLabelSelector(errors, path.At("labelSelector"), *selector);
@@ -177,6 +191,7 @@ void CheckPodTerm(FieldErrors& errors, const Path& path, const Json& term) {
   for (const Json& name : ArrayAt(term, "namespaces")) {
     AddInvalid(errors, path.At("namespace"), TextOf(name), CheckDns1123Label(TextOf(name)));
   }
+  CheckLabelKeys(errors, path, term);
   const std::string_view key = TextAt(term, "topologyKey");
   if (key.empty()) AddRequired(errors, path.At("topologyKey"), "can not be empty");
   CheckLabelName(errors, path.At("topologyKey"), key);
@@ -350,6 +365,13 @@ void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool 
   } else if (!ArrayAt(spec, "ephemeralContainers").empty()) {
     AddForbidden(errors, path.At("ephemeralContainers"),
                  "ephemeral containers not allowed in pod template");
+  }
+}
+
+void CheckTolerations(FieldErrors& errors, const Path& owner, const Json& object) {
+  const JsonArray& tolerations = ArrayAt(object, "tolerations");
+  for (size_t i = 0; i < tolerations.size(); ++i) {
+    CheckToleration(errors, owner.At("tolerations", i), tolerations[i]);
   }
 }
 

@@ -12,6 +12,8 @@ namespace berth::api::rules {
 void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template);
 // The part of it that says where the pod goes.
 void CheckPodScheduling(FieldErrors& errors, const Path& path, const Json& spec);
+// Those of a pod's spec, or of what else has tolerations.
+void CheckTolerations(FieldErrors& errors, const Path& owner, const Json& object);
 // A node selector: terms that a node must match one of.
 void CheckNodeSelector(FieldErrors& errors, const Path& path, const Json& selector);
 // A template's labels, annotations and spec.

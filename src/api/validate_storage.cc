@@ -116,6 +116,42 @@ void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
 
 // ---- Claims ------------------------------------------------------------------------------------
 
+// What a claim is filled from. Whatever fills it is of a group of its own, but for other claims.
+void CheckDataSource(FieldErrors& errors, const Path& path, const Json& source) {
+  const std::string_view kind = TextAt(source, "kind");
+  if (TextAt(source, "name").empty()) AddRequired(errors, path.At("name"));
+  if (kind.empty()) AddRequired(errors, path.At("kind"));
+  const std::string_view group = TextAt(source, "apiGroup");
+  if (!group.empty()) {
+    AddInvalid(errors, path.At("apiGroup"), group, CheckDns1123Subdomain(group));
+  } else if (kind != "PersistentVolumeClaim") {
+    AddInvalid(errors, path, kind,
+               Messages{"must be 'PersistentVolumeClaim' when referencing the default apiGroup"});
+  }
+}
+
+void CheckDataSources(FieldErrors& errors, const Path& path, const Json& spec) {
+  const Json* source = FindMember(spec, "dataSource");
+  const Json* reference = FindMember(spec, "dataSourceRef");
+  if (source != nullptr) CheckDataSource(errors, path.At("dataSource"), *source);
+  if (reference == nullptr) return;
+  const Path at = path.At("dataSourceRef");
+  CheckDataSource(errors, at, *reference);
+  const std::string_view space = TextAt(*reference, "namespace");
+  if (!space.empty()) AddInvalid(errors, at.At("namespace"), space, CheckDns1123Label(space));
+  if (source == nullptr) return;
+  const auto differs = [&](std::string_view member) {
+    return !SameJson(OrEmptyObject(FindMember(*source, member)),
+                     OrEmptyObject(FindMember(*reference, member)));
+  };
+  if (!space.empty()) {
+    AddInvalid(errors, path, Json(JsonObject()),
+               "may not be specified when dataSourceRef.namespace is specified");
+  } else if (differs("apiGroup") || differs("kind") || differs("name")) {
+    AddInvalid(errors, path, Json(JsonObject()), "must match dataSourceRef");
+  }
+}
+
 }  // namespace
 
 void CheckClaimSpec(FieldErrors& errors, const Path& path, const Json& spec) {
@@ -132,6 +168,7 @@ void CheckClaimSpec(FieldErrors& errors, const Path& path, const Json& spec) {
   }
   CheckClassName(errors, path, spec, "storageClassName");
   CheckVolumeMode(errors, path, spec);
+  CheckDataSources(errors, path, spec);
   CheckClassName(errors, path, spec, "volumeAttributesClassName");
 }
 
@@ -268,6 +305,103 @@ void CheckAttributesClass(FieldErrors& errors, const Path& path, const Json& spe
   }
   if (FindMember(spec, "csi") == nullptr) {
     AddRequired(errors, path.At("csi"), "has to be specified when using volumeAttributesClassName");
+  }
+}
+
+// ---- Attachments and capacities ----------------------------------------------------------------
+
+constexpr std::string_view kInline = "may not be specified in the context of inline volumes";
+
+// The volume of an attachment that names no PersistentVolume: what a driver made, and nothing that
+// a claim, a class or the scheduler would ask for.
+void CheckInlineVolume(FieldErrors& errors, const Path& path, const Json& spec) {
+  if (FindMember(spec, "claimRef") != nullptr) {
+    AddForbidden(errors, path.At("claimRef"), std::string(kInline));
+  }
+  if (!ObjectAt(spec, "capacity").empty()) {
+    AddForbidden(errors, path.At("capacity"), std::string(kInline));
+  }
+  if (FindMember(spec, "csi") == nullptr) {
+    AddRequired(errors, path.At("csi"), "has to be specified in the context of inline volumes");
+  }
+  CheckModes(errors, path, spec, "");
+  const std::string_view policy = TextAt(spec, "persistentVolumeReclaimPolicy");
+  if (!policy.empty() && policy != "Retain") {
+    AddForbidden(errors, path.At("persistentVolumeReclaimPolicy"),
+                 "may only be Retain in the context of inline volumes");
+  }
+  if (FindMember(spec, "nodeAffinity") != nullptr) {
+    AddForbidden(errors, path.At("nodeAffinity"), std::string(kInline));
+  }
+  CheckPersistentSource(errors, path, JsonObject{{"spec", spec}});
+  if (!TextAt(spec, "storageClassName").empty()) {
+    AddForbidden(errors, path.At("storageClassName"), std::string(kInline));
+  }
+  if (FindMember(spec, "volumeMode") != nullptr && TextAt(spec, "volumeMode") != "Filesystem") {
+    AddForbidden(errors, path.At("volumeMode"),
+                 "may not specify volumeMode other than Filesystem in the context of inline "
+                 "volumes");
+  }
+  CheckAttributesClass(errors, path, spec);
+}
+
+void CheckAttachmentSource(FieldErrors& errors, const Path& path, const Json& source) {
+  constexpr std::string_view kOne =
+      "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+  const Json* name = FindMember(source, "persistentVolumeName");
+  const Json* inline_volume = FindMember(source, "inlineVolumeSpec");
+  if (name == nullptr && inline_volume == nullptr) {
+    AddRequired(errors, path, std::string(kOne));
+  } else if (name != nullptr && inline_volume != nullptr) {
+    AddForbidden(errors, path, std::string(kOne));
+  } else if (name != nullptr) {
+    const Path at = path.At("persistentVolumeName");
+    if (TextOf(*name).empty()) {
+      AddRequired(errors, at, "must specify non empty persistentVolumeName");
+    }
+    AddInvalid(errors, at, TextOf(*name), CheckDns1123Subdomain(TextOf(*name)));
+  } else {
+    CheckInlineVolume(errors, path.At("inlineVolumeSpec"), *inline_volume);
+  }
+}
+
+// An attachment's spec as upstream's internal type is shown. A volume within is shown as it was
+// sent.
+Json ShownAttachment(const Json& spec) {
+  const auto shown = [&](std::string_view path) {
+    const Json* found = FindPath(spec, path);
+    return found == nullptr ? Json() : *found;
+  };
+  return JsonObject{
+      {"Attacher", TextAt(spec, "attacher")},
+      {"Source", JsonObject{{"PersistentVolumeName", shown("source.persistentVolumeName")},
+                            {"InlineVolumeSpec", shown("source.inlineVolumeSpec")}}},
+      {"NodeName", TextAt(spec, "nodeName")}};
+}
+
+// What a class of runtimes adds to its pods: nothing twice.
+void CheckScheduling(FieldErrors& errors, const Path& path, const Json& scheduling) {
+  CheckLabels(errors, path.At("nodeSelector"), ObjectAt(scheduling, "nodeSelector"));
+  CheckTolerations(errors, path, scheduling);
+  const JsonArray& tolerations = ArrayAt(scheduling, "tolerations");
+  // How long it tolerates makes no other toleration.
+  const auto name = [](const Json& item) {
+    return std::array{TextAt(item, "key"), TextAt(item, "operator"), TextAt(item, "value"),
+                      TextAt(item, "effect")};
+  };
+  std::set<std::array<std::string_view, 4>> seen;
+  for (size_t i = 0; i < tolerations.size(); ++i) {
+    if (seen.insert(name(tolerations[i])).second) continue;
+    const auto [key, how, value, effect] = name(tolerations[i]);
+    const Json* seconds = FindMember(tolerations[i], "tolerationSeconds");
+    const Json shown = JsonObject{{"Key", key},
+                                  {"Operator", how},
+                                  {"Value", value},
+                                  {"Effect", effect},
+                                  {"TolerationSeconds", seconds == nullptr ? Json() : *seconds}};
+    FieldError error = DuplicateField(path.At("tolerations", i).text(), "");
+    error.value = boost::json::serialize(shown);
+    errors.push_back(std::move(error));
   }
 }
 
@@ -432,11 +566,73 @@ void CheckCsiDriver(FieldErrors& errors, const Json* old, const Json& object) {
   CheckImmutable(errors, path, before, spec, "volumeLifecycleModes");
 }
 
+void CheckAttachment(FieldErrors& errors, const Json* old, const Json& object) {
+  if (old != nullptr) CheckMetaUpdate(errors, *old, object);
+  CheckMeta(errors, object, false, CheckDns1123Subdomain);
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  const Path path("spec");
+  CheckDriverName(errors, path.At("attacher"), TextAt(spec, "attacher"));
+  CheckAttachmentSource(errors, path.At("source"), OrEmptyObject(FindMember(spec, "source")));
+  const std::string_view node = TextAt(spec, "nodeName");
+  AddInvalid(errors, path.At("nodeName"), node, CheckDns1123Subdomain(node));
+  CheckAttachmentStatus(errors, object);
+  if (old == nullptr || SameJson(OrEmptyObject(FindMember(*old, "spec")), spec)) return;
+  AddInvalid(errors, path, ShownAttachment(spec), std::string(kImmutable));
+}
+
+void CheckAttachmentStatus(FieldErrors& errors, const Json& object) {
+  constexpr size_t kBytesMax = size_t{256} * 1024;
+  const Json& status = OrEmptyObject(FindMember(object, "status"));
+  const Path path("status");
+  size_t bytes = 0;
+  for (const auto& [key, value] : ObjectAt(status, "attachmentMetadata")) {
+    bytes += key.size() + TextOf(value).size();
+  }
+  if (bytes > kBytesMax) {
+    errors.push_back(TooLongField(path.At("attachmentMetadata").text(), kBytesMax));
+  }
+  for (const std::string_view member : {"attachError", "detachError"}) {
+    const Json* error = FindMember(status, member);
+    if (error == nullptr) continue;
+    const Path at = path.At(member);
+    if (TextAt(*error, "message").size() > kBytesMax) {
+      errors.push_back(TooLongField(at.At("message").text(), kBytesMax));
+    }
+    const int64_t code = IntegerAt(*error, "errorCode");
+    if (code < 0) {
+      AddInvalid(errors, at.At("errorCode"), Json(code),
+                 "must be between 0 and 2147483647, inclusive");
+    }
+  }
+}
+
+void CheckStorageCapacity(FieldErrors& errors, const Json* old, const Json& object) {
+  if (old != nullptr) CheckMetaUpdate(errors, *old, object);
+  CheckMeta(errors, object, true, CheckDns1123Subdomain);
+  if (const Json* topology = FindMember(object, "nodeTopology")) {
+    CheckLabelSelector(errors, Path("nodeTopology"), *topology);
+  }
+  const std::string_view name = TextAt(object, "storageClassName");
+  AddInvalid(errors, Path("storageClassName"), name, CheckDns1123Subdomain(name));
+  // Upstream has no such rule for maximumVolumeSize.
+  const Json* capacity = FindMember(object, "capacity");
+  if (capacity != nullptr && AmountOf(*capacity).sign() < 0) {
+    AddInvalid(errors, Path("capacity"), *capacity, "must be greater than or equal to 0");
+  }
+  if (old == nullptr) return;
+  for (const std::string_view member : {"nodeTopology", "storageClassName"}) {
+    CheckImmutable(errors, Path(""), *old, object, member);
+  }
+}
+
 void CheckRuntimeClass(FieldErrors& errors, const Json* old, const Json& object) {
   const std::string_view handler = TextAt(object, "handler");
   CheckCustomMeta(errors, object, false);
   CheckRequired(errors, Path("handler"), handler, CheckDns1123Label(handler));
   CheckOverhead(errors, Path("overhead"), ObjectAt(object, "overhead.podFixed"));
+  if (const Json* scheduling = FindMember(object, "scheduling")) {
+    CheckScheduling(errors, Path("scheduling"), *scheduling);
+  }
   if (old == nullptr) return;
   CheckCustomMetaUpdate(errors, *old, object);
   if (handler != TextAt(*old, "handler")) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/field_error.h"
+#include "api/names.h"
 #include "api/object.h"
 #include "api/timestamp.h"
 #include "apiserver/objects.h"
@@ -25,6 +26,62 @@ using api::KindId;
 
 constexpr std::string_view kResource = "spec.resourceAttributes";
 constexpr std::string_view kPath = "spec.nonResourceAttributes";
+
+void RefuseAll(FieldErrors& errors, const std::string& path, std::string_view value,
+               const api::Messages& why) {
+  for (const std::string& message : why) {
+    errors.push_back(api::InvalidField(path, value, message));
+  }
+}
+
+// One of the terms that narrow a question to some objects. Operators that nobody knows are let in.
+void CheckRequirement(FieldErrors& errors, const std::string& path, const Json& requirement,
+                      bool of_labels) {
+  const std::string_view key = api::TextAt(requirement, "key");
+  const std::string_view how = api::TextAt(requirement, "operator");
+  const JsonArray& values = api::ArrayAt(requirement, "values");
+  if (!of_labels && key.empty()) {
+    errors.push_back(api::RequiredField(path + ".key", "must be specified"));
+  }
+  if ((how == "In" || how == "NotIn") && values.empty()) {
+    errors.push_back(api::RequiredField(path + ".values",
+                                        "must be specified when `operator` is 'In' or 'NotIn'"));
+  }
+  if ((how == "Exists" || how == "DoesNotExist") && !values.empty()) {
+    errors.push_back(api::ForbiddenField(
+        path + ".values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+  }
+  if (!of_labels) return;
+  RefuseAll(errors, path + ".key", key, api::CheckQualifiedName(key));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::string_view value =
+        values[i].is_string() ? std::string_view(values[i].get_string()) : std::string_view();
+    RefuseAll(errors, fmt::format("{}.values[{}]", path, i), value, api::CheckLabelValue(value));
+  }
+}
+
+void CheckSelectors(FieldErrors& errors, const Json& attributes) {
+  for (const std::string_view member : {"fieldSelector", "labelSelector"}) {
+    const Json* selector = api::FindMember(attributes, member);
+    if (selector == nullptr) continue;
+    const std::string path = fmt::format("{}.{}", kResource, member);
+    const std::string_view raw = api::TextAt(*selector, "rawSelector");
+    const JsonArray& requirements = api::ArrayAt(*selector, "requirements");
+    if (!raw.empty() && !requirements.empty()) {
+      errors.push_back(api::InvalidField(path + ".rawSelector", raw,
+                                         "may not specified at the same time as requirements"));
+    }
+    if (raw.empty() && requirements.empty()) {
+      errors.push_back(api::RequiredField(
+          path + ".requirements",
+          fmt::format("when {} is specified, requirements or rawSelector is required", path)));
+    }
+    for (size_t i = 0; i < requirements.size(); ++i) {
+      CheckRequirement(errors, fmt::format("{}.requirements[{}]", path, i), requirements[i],
+                       member == "labelSelector");
+    }
+  }
+}
 
 FieldErrors Validate(KindId kind, const Json& review) {
   FieldErrors errors;
@@ -49,6 +106,7 @@ FieldErrors Validate(KindId kind, const Json& review) {
     errors.push_back(
         api::InvalidField("spec.user", "", "at least one of user or group must be specified"));
   }
+  if (resource != nullptr) CheckSelectors(errors, *resource);
   const bool local = kind == KindId::kLocalSubjectAccessReview;
   JsonObject metadata = api::ObjectAt(review, "metadata");
   for (const std::string_view key : {"managedFields", "creationTimestamp"})

@@ -370,10 +370,15 @@ void ListRenderer::Add(std::string_view json) {
     case Form::kObject:
       break;
   }
-  // Items of a list don't repeat kind and apiVersion, which stand first in every stored document.
   const std::string converted =
       IsConverted(*shape_.kind) ? AsRequested(*shape_.kind, json) : std::string();
   const std::string_view text = converted.empty() ? json : std::string_view(converted);
+  // Only kinds of definitions repeat kind and apiVersion in the items of a list.
+  if (shape_.kind->custom) {
+    items_ += text;
+    return;
+  }
+  // They stand first in every stored document.
   const size_t metadata = text.find("\"metadata\":");
   CHECK_NE(metadata, std::string_view::npos);
   items_ += '{';
