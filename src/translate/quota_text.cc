@@ -613,8 +613,10 @@ std::string AdviceText(const model::WorkloadRefusal& refusal, const model::Vocab
 
 WaitText WithAdvice(WaitText why, const model::WorkloadRefusal& refusal,
                     const model::Vocabulary& vocabulary) {
-  if (const std::string advice = AdviceText(refusal, vocabulary); !advice.empty())
-    why.message += ". What to change: " + advice;
+  const std::string advice = AdviceText(refusal, vocabulary);
+  if (advice.empty()) return why;
+  if (!why.message.ends_with('.')) why.message += '.';
+  why.message += " What to change: " + advice;
   return why;
 }
 

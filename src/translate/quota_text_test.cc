@@ -209,6 +209,8 @@ TEST(QuotaTextTest, WhatToChangeIsSaid) {
       .reasons = {{.kind = FlavorReasonKind::kExceedsMost, .flavor = {}, .resource = {}}}};
   EXPECT_EQ(WithAdvice({.reason = "r", .message = "m"}, exceeds, v).message,
             "m. What to change: request less, or give the queue or its cohort more");
+  EXPECT_EQ(WithAdvice({.reason = "r", .message = "m."}, exceeds, v).message,
+            "m. What to change: request less, or give the queue or its cohort more");
   EXPECT_EQ(WithAdvice({.reason = "r", .message = "m"}, {}, v).message, "m");
 }
 

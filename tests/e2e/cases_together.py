@@ -114,7 +114,7 @@ def gang_that_lost_a_member(test):
     test.create(test.path("podgroups", group=VOLCANO), named("train", "PodGroup", VOLCANO, spec={"minMember": 3}))
     # It counts as a member, and there is no node for it.
     leader = objects.pod("leader", cpu="100m", annotations=annotations)
-    leader["spec"]["nodeSelector"] = {"there": "is none"}
+    leader["spec"]["nodeSelector"] = {"there": "none"}
     test.kubectl("create", "-f", "-", stdin=leader)
     job = queued(objects.job("train", parallelism=2, completions=2))
     template = job["spec"]["template"]
