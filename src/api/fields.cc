@@ -12,6 +12,7 @@
 
 #include "api/base64.h"
 #include "api/custom_definition.h"
+#include "api/embedded.h"
 #include "api/field_error.h"
 #include "api/object.h"
 #include "api/quantity.h"
@@ -601,6 +602,43 @@ class Conformer {
 
 namespace {
 
+// The metadata of objects within an object of a user's kind, which are decoded as all metadata is.
+Status ConformEmbedded(const CustomSchema& schema, const Type& type, JsonObject& document,
+                       std::vector<std::string>& problems) {
+  constexpr std::string_view kLead = "unknown field \"";
+  for (const Embedded& found : FindEmbedded(schema, document)) {
+    for (const std::string_view member : {"apiVersion", "kind"}) {
+      const Json* text = FindMember(std::as_const(*found.resource), member);
+      if (text == nullptr || text->is_string()) continue;
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}.{}: Invalid value: {}: must be a string", found.path, member,
+                              boost::json::serialize(*text)));
+    }
+    Json* metadata = found.resource->if_contains("metadata");
+    if (metadata == nullptr) continue;
+    const std::string sent = boost::json::serialize(*metadata);
+    const auto refuse = [&](std::string_view why) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}.metadata: Invalid value: {}: {}", found.path, sent, why));
+    };
+    if (metadata->is_null()) metadata->emplace_object();
+    if (!metadata->is_object()) {
+      return refuse(fmt::format("json: cannot unmarshal {} into Go value of type {}",
+                                FoundName(*metadata, false), type.go_qualified()));
+    }
+    Conformer conformer(Decoder::kJson);
+    if (Status status = conformer.ConformMetadata(type, metadata->get_object()); !status) {
+      return refuse(status.error().message);
+    }
+    SortMembers(metadata->get_object());
+    for (std::string& problem : conformer.TakeProblems()) {
+      if (problem.starts_with(kLead)) problem.insert(kLead.size(), found.path + ".");
+      problems.push_back(std::move(problem));
+    }
+  }
+  return {};
+}
+
 // An object of a custom kind keeps its shape; its metadata is decoded as all metadata is.
 Result<std::vector<std::string>> ConformCustom(const Kind& kind, JsonObject& document) {
   std::vector<std::string> problems =
@@ -620,6 +658,10 @@ Result<std::vector<std::string>> ConformCustom(const Kind& kind, JsonObject& doc
     return std::unexpected(status.error());
   }
   for (const std::string& problem : conformer.TakeProblems()) problems.push_back(problem);
+  if (kind.defined != nullptr) {
+    Status embedded = ConformEmbedded(kind.defined->schema, type, document, problems);
+    if (!embedded) return std::unexpected(embedded.error());
+  }
   return problems;
 }
 

@@ -9,6 +9,7 @@
 
 #include "api/base64.h"
 #include "api/custom_definition.h"
+#include "api/embedded.h"
 #include "api/object.h"
 #include "api/pod_parts.h"
 #include "api/validate_access.h"
@@ -438,6 +439,7 @@ void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json* old, c
   } else if (object.is_object()) {
     std::ranges::move(CheckCustomSchema(kind.defined->schema, object.get_object()),
                       std::back_inserter(errors));
+    std::ranges::move(CheckEmbedded(kind.defined->schema, object), std::back_inserter(errors));
   }
 }
 

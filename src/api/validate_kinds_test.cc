@@ -282,7 +282,7 @@ TEST(ValidateKindsTest, CapacitiesNameAClassAndAPlaceThatStay) {
                "nodeTopology":{"matchExpressions":[{"key":"k","operator":"Foo"}]}})",
                no_class},
               {R"({"nodeTopology":null,"capacity":"0"})", ""}});
-  const auto changed = [](std::string_view after) {
+  const auto changed = [&](std::string_view after) {
     return Changed(KindId::kCsiStorageCapacity, kCapacity, "{}", after);
   };
   EXPECT_EQ(changed(R"({"capacity":"3Gi"})"), "");

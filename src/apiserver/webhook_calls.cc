@@ -187,6 +187,28 @@ Outcome<void> Heed(WriteContext& context, const Webhook& webhook, const Verdict&
   return std::unexpected(verdict.refusal);
 }
 
+// A patch may leave out what an object is, but not make another kind of it.
+Outcome<void> CheckKind(const api::Kind& kind, const Json& patched) {
+  const std::string_view name = api::TextAt(patched, "kind");
+  const std::string_view version = api::TextAt(patched, "apiVersion");
+  const bool same =
+      (name.empty() || name == kind.name) && (version.empty() || version == kind.api_version());
+  if (same) return {};
+  const std::string own_version = kind.api_version();
+  const std::string_view as_name = name.empty() ? kind.name : name;
+  const std::string_view as_version = version.empty() ? std::string_view(own_version) : version;
+  const bool known = std::ranges::any_of(api::Kinds(), [&](const api::Kind& other) {
+    return other.name == as_name && other.api_version() == as_version;
+  });
+  if (known) {
+    return InternalError(fmt::format("what a webhook left is a {} of {}, not a {} of {}", as_name,
+                                     as_version, kind.name, own_version));
+  }
+  return InternalError(fmt::format(
+      R"(no kind "{}" is registered for version "{}" in scheme "pkg/runtime/scheme.go:111")",
+      as_name, as_version));
+}
+
 // The object with a webhook's patch; whether that changed anything.
 Outcome<bool> ApplyVerdict(const WriteContext& context, const Reviewed& reviewed,
                            const api::Kind& matched, const Verdict& verdict, Json& object) {
@@ -196,8 +218,12 @@ Outcome<bool> ApplyVerdict(const WriteContext& context, const Reviewed& reviewed
   Result<Json> patched = api::ApplyJsonPatch(shown, *patch);
   if (!patched) return InternalError(patched.error().message);
   if (!patched->is_object()) return InternalError("what a webhook left is no object");
-  static_cast<void>(TakeManaged(*patched));
   const api::Kind& kind = reviewed.kind;
+  if (Outcome<void> same = CheckKind(&kind == context.request.kind ? matched : kind, *patched);
+      !same) {
+    return std::unexpected(std::move(same.error()));
+  }
+  static_cast<void>(TakeManaged(*patched));
   if (&kind == context.request.kind) TurnInto(matched, kind, *patched);
   api::Member(patched->get_object(), "kind") = kind.name;
   api::Member(patched->get_object(), "apiVersion") = kind.api_version();

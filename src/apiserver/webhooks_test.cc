@@ -425,6 +425,30 @@ TEST_F(WebhooksTest, ThoseThatMutateAreAskedInOrderAndTheirResultIsCheckedAgain)
   EXPECT_TRUE(Idle());
 }
 
+TEST_F(WebhooksTest, PatchesMakeNoOtherKind) {
+  Install("mutating", "a", {{.name = "a.example.com"}});
+  struct Case {
+    const char* patch;
+    const char* why;
+  };
+  for (const Case& row :
+       {Case{R"([{"op":"replace","path":"/kind","value":"Nope"}])",
+             R"(no kind \"Nope\" is registered for version \"v1\" in scheme)"},
+        Case{R"([{"op":"replace","path":"/apiVersion","value":"v2"}])",
+             R"(no kind \"ConfigMap\" is registered for version \"v2\" in scheme)"},
+        Case{R"([{"op":"replace","path":"/kind","value":"Secret"}])",
+             "what a webhook left is a Secret of v1, not a ConfigMap of v1"}}) {
+    const env::ExchangeId waits = Post("a");
+    Patch(Next(), row.patch);
+    const env::HttpResponse answer = server_.Take(waits);
+    EXPECT_EQ(answer.status, 500) << row.patch;
+    EXPECT_THAT(std::string(answer.body.view()), HasSubstr(row.why)) << row.patch;
+  }
+  const env::ExchangeId waits = Post("a");
+  Patch(Next(), R"([{"op":"remove","path":"/kind"}])");
+  EXPECT_EQ(StatusOf(waits), 201);
+}
+
 TEST_F(WebhooksTest, PatchesThatDontApplyAreTheServersTrouble) {
   Install("mutating", "a", {{.more = R"(,"failurePolicy":"Ignore")"}});
   for (const char* patch : {R"([{"op":"remove","path":"/none"}])", R"([{"op":"what","path":"/"}])",
