@@ -378,7 +378,7 @@ TEST(Gang, NobodyIsReleasedWhoRanBeforeItsGroupCame) {
 
 // Who runs waits for no queue, though its own lets nobody in; who waits in it does.
 TEST(Gang, WhoRunsDoesNotWaitForAClosedQueue) {
-  Engine engine({});
+  Engine engine(Engine::Options{});
   engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 1000}));
   engine.Apply(model::QueueUpsert{.kind = model::QueueKind::kQueue,
                                   .name = "q",
