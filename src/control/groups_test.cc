@@ -47,7 +47,7 @@ bool Says(const env::SendRequest& request, std::string_view text) {
 // that is closed now is not what it waits for.
 TEST(Groups, WhyIsToldOfMembersThatItDoesNotNeed) {
   Rig rig(Placing());
-  const std::string running = R"("phase":"Running")";
+  const std::string running = R"({"phase":"Running"})";
   rig.Start({MemberJson("a", 10, "n1"), MemberJson("b", 11)}, {NodeJson("n1", 12, 500)});
   rig.Event("groups", "ADDED", GroupJson("g1", 112, 1, "", running));
   rig.Settle();
