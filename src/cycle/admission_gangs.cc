@@ -68,6 +68,7 @@ std::vector<WorkloadId> Admissions::MissedByGroups(const model::State& state) co
 // What is left to the queues of groups is asked of who comes next: whether it was not the last.
 bool Admissions::SetApart(const model::State& state, const std::vector<WorkloadId>& heads) {
   bool any = false;
+  if (of_gang_.empty()) return any;
   for (const WorkloadId workload : heads) {
     if (!WaitsInGang(state, workload) || IsAsItsGangs(state, workload)) continue;
     EnterAnew(state, workload);
