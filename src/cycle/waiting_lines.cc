@@ -47,7 +47,6 @@ bool WaitingLines::PodBefore(const State& state, PodId a, PodId b) {
   const model::Pod& x = state.pods().at(a);
   const model::Pod& y = state.pods().at(b);
   if (x.priority != y.priority) return x.priority > y.priority;
-  if (x.admitted != y.admitted) return x.admitted;
   if (x.creation != y.creation) return x.creation < y.creation;
   return state.UidOf(x.uid) < state.UidOf(y.uid);
 }
@@ -372,10 +371,8 @@ void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t nar
   line.waits_for = blocked_masks_[line.place];
   line.narrow_from = narrow_from;
   Leave(state, id);
-  // Nobody goes before who has quota already.
-  const model::Pod& head = state.pods().at(line.head);
-  const bool backs_off = !head.admitted && Window(head.backoff_until) > Window(now);
-  Enter(state, id, backs_off ? Line::Mode::kBackingOff : Line::Mode::kActive);
+  const Instant until = state.pods().at(line.head).backoff_until;
+  Enter(state, id, Window(until) > Window(now) ? Line::Mode::kBackingOff : Line::Mode::kActive);
 }
 
 void WaitingLines::Touched(const Lift& lift, std::vector<LineId>& out) const {

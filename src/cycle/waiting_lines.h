@@ -63,8 +63,7 @@ struct Line {
 
 // Who is tried next.
 //
-// Order: priority, larger first; pods of workloads that have quota and places; creation, older
-// first; uid. Inside a line the head is least in
+// Order: priority, larger first; creation, older first; uid. Inside a line the head is least in
 // that order, and lines stand in the order of their heads. A line whose head was tried in vain a
 // moment ago (unschedulable backoff) lets the others go first and is served when no other is left,
 // as kube-scheduler pops from its backoff queue.

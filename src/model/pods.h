@@ -82,9 +82,6 @@ struct Pod {
   NameId promised;
   // Its workload has a place for it: the node that it is promised by that.
   NameId slot;
-  // Its workload holds quota and places, one of which it has or is to have again: it goes before
-  // others of its priority.
-  bool admitted = false;
   // By a preemption: whose room its own becomes. Good as long as that pod's promise.
   OwnerId evicted_for;
   // Its gang, which can't be completed, gives back its node: it is to be deleted, for nobody.

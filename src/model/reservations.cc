@@ -155,7 +155,6 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   Spare(spared);
   const Workload& after = workloads_.at(id);
   if (after != before) changed_workloads_.push_back(id);
-  if (HoldsPlaces(after) != HoldsPlaces(before) || after.job != before.job) NoteAdmittedOf(id);
   const bool holds = !ChargedTo(before).charges.empty() && !ChargedTo(after).charges.empty();
   if (holds && IsOfOtherPriorityClass(before, after))
     ChangeQueue(queues_.Find(QueueKind::kClusterQueue, ChargedTo(after).cluster_queue));

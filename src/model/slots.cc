@@ -577,33 +577,12 @@ void State::NoteSlot(PodId id) {
   }
   // Whether it leaves is its workload's to say.
   if (pods_.used(id) && before.job != job) SettleClaims(id);
-  if (pods_.used(id)) NoteAdmitted(id);
 }
 
 // Those without a place are the oldest workload's, which may be another now.
 void State::SettleSeekers(OwnerId job) {
   const std::span<const PodId> seekers = slots_.SeekersOf(job);
-  for (const PodId pod : std::vector(seekers.begin(), seekers.end())) {
-    SettleClaims(pod);
-    NoteAdmitted(pod);
-  }
-}
-
-bool State::IsAdmitted(PodId id) const {
-  const WorkloadId workload = WorkloadOf(id);
-  return workload.valid() && HoldsPlaces(workloads_.at(workload)) && !faults_.admitted_wait_by_age;
-}
-
-// As far as objects tell, so that nothing that is decided changes who goes before whom.
-void State::NoteAdmitted(PodId id) {
-  const bool admitted = IsAdmitted(id);
-  if (pods_.at(id).admitted == admitted) return;
-  pods_.mutable_at(id).admitted = admitted;
-  changed_pods_.push_back(id);
-}
-
-void State::NoteAdmittedOf(WorkloadId id) {
-  for (const PodId pod : PodsOf(id)) NoteAdmitted(pod);
+  for (const PodId pod : std::vector(seekers.begin(), seekers.end())) SettleClaims(pod);
 }
 
 // Whether it took one.

@@ -172,8 +172,6 @@ class State {
   // The pod's claim on a node in any state; invalid when it has none. What it is charged in the
   // queue tree are other claims.
   [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.NodeClaimOf(OwnerOf(pod)); }
-  // Whether it is of a workload that holds quota and places, as Pod::admitted is to say. O(1).
-  [[nodiscard]] bool IsAdmitted(PodId pod) const;
   // Its claim, if that is a promise; else invalid.
   [[nodiscard]] ClaimId PromiseOf(PodId pod) const;
   // Who is evicted for the pod and not gone yet. O(claims of the node it is promised).
@@ -426,8 +424,6 @@ class State {
   void Replace(Transaction& t, WorkloadId workload, std::span<const Slot> wanted);
   [[nodiscard]] bool WillHold(const Claim& claim, int32_t priority) const;
   [[nodiscard]] bool LeavesPlace(PodId pod) const;
-  void NoteAdmitted(PodId pod);
-  void NoteAdmittedOf(WorkloadId workload);
   void BeginSlot(Transaction& t, WorkloadId workload, uint32_t place);
   void EndSlot(Transaction& t, WorkloadId workload, uint32_t place);
   [[nodiscard]] std::vector<PodId> SeekersInOrder(OwnerId job) const;

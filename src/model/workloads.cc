@@ -104,14 +104,6 @@ bool IsOfOtherPriorityClass(const Workload& before, const Workload& now) {
   return now.priority_class != before.priority_class || now.priority != before.priority;
 }
 
-bool HoldsPlaces(const Workload& workload) {
-  const WorkloadStage stage = StageOf(workload.status);
-  const auto has_some = [](const TopologyPlaces& places) { return !places.shares.empty(); };
-  return (stage == WorkloadStage::kReserved || stage == WorkloadStage::kAdmitted) &&
-         (!workload.reserved.slots.empty() ||
-          std::ranges::any_of(workload.reserved.topologies, has_some));
-}
-
 bool IsToBeEvicted(const Workload& workload) {
   const WorkloadStage stage = StageOf(workload.status);
   return workload.claimant.valid() &&

@@ -184,8 +184,6 @@ struct Workload {
 // What it is charged: what its object says it has, or what was decided and may come true. Nothing
 // once it is finished.
 [[nodiscard]] const Reservation& ChargedTo(const Workload& workload);
-// Whether its object says that it has quota and, with that, places on nodes.
-[[nodiscard]] bool HoldsPlaces(const Workload& workload);
 // From when on it may be tried, nothing being charged: IsQueued() and the error backoff of our own
 // writes. Never() if more than time is missing.
 [[nodiscard]] Instant WaitsFrom(const Workload& workload);
