@@ -15,6 +15,7 @@
 #include "api/formats.h"
 #include "api/object.h"
 #include "api/schema_errors.h"
+#include "api/text.h"
 #include "api/unknown_fields.h"
 #include "api/validate_common.h"
 #include "base/limits.h"
@@ -368,7 +369,7 @@ class Checker {
       Take(1 + bytes * schema.matcher->ProgramSize() / kInstructionsPerStep);
       if (IsDone()) return;
     }
-    const int64_t length = counts ? rules::CharactersOf(text) : 0;
+    const int64_t length = counts ? CharactersOf(text) : 0;
     if (schema.length_max && length > *schema.length_max) {
       if (Tells()) errors_.push_back(TooLongField(path.text(), *schema.length_max));
     } else if (schema.length_min && length < *schema.length_min) {

@@ -28,12 +28,6 @@ std::string_view FoundType(const Json& value) {
   return "";
 }
 
-int64_t CharactersOf(std::string_view text) {
-  // Continuation bytes begin no character.
-  return std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
-}
-
 void AddType(FieldErrors& errors, const Path& path, const Json& value, std::string_view wanted) {
   const std::string found = QuoteGo(FoundType(value));
   AddInvalidType(errors, path, found, fmt::format("must be of type {}: {}", wanted, found));

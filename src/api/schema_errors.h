@@ -13,7 +13,6 @@ namespace berth::api::rules {
 
 // "integer", "object", ...: what a value is.
 [[nodiscard]] std::string_view FoundType(const Json& value);
-[[nodiscard]] int64_t CharactersOf(std::string_view text);
 
 // `<path> in body must be of type <wanted>: "<found>"`.
 void AddType(FieldErrors& errors, const Path& path, const Json& value, std::string_view wanted);

@@ -17,6 +17,7 @@
 #include "api/object.h"
 #include "api/patterns.h"
 #include "api/schema_errors.h"
+#include "api/text.h"
 #include "api/timestamp.h"
 #include "api/unknown_fields.h"
 #include "api/validate_common.h"
@@ -28,7 +29,6 @@ using rules::AddInvalidType;
 using rules::AddNoField;
 using rules::AddSaid;
 using rules::AddType;
-using rules::CharactersOf;
 using rules::FoundType;
 using rules::Path;
 

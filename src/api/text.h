@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,6 +43,12 @@ inline bool SameText(std::string_view a, std::string_view b) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return lower;
+}
+
+// How many characters of UTF-8 there are: bytes that go on with one begin none.
+[[nodiscard]] inline int64_t CharactersOf(std::string_view text) {
+  return std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
 // What stands between the separators: one part more than there are of them.

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "api/text.h"
 #include "codec/json.h"
 
 namespace berth::apiserver {
@@ -38,19 +39,14 @@ void AddCauses(Problem& problem, const api::FieldErrors& errors) {
 
 // Upstream's bounds: warnings are told whole while they are within the first, else each is cut to
 // the second until they are.
-constexpr size_t kWarningCharactersMax = 4096;
-constexpr size_t kLongWarningCharactersMax = 256;
+constexpr int64_t kWarningCharactersMax = 4096;
+constexpr int64_t kLongWarningCharactersMax = 256;
 
-bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
-
-size_t CharactersOf(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(text, BeginsCharacter));
-}
-
-std::string_view FirstCharacters(std::string_view text, size_t count) {
+std::string_view FirstCharacters(std::string_view text, int64_t count) {
   size_t end = 0;
-  for (size_t begun = 0; end < text.size(); ++end) {
-    if (BeginsCharacter(text[end]) && ++begun > count) break;
+  for (int64_t begun = 0; end < text.size(); ++end) {
+    begun += api::CharactersOf(text.substr(end, 1));
+    if (begun > count) break;
   }
   return text.substr(0, end);
 }
@@ -292,17 +288,17 @@ env::Header WarningHeader(std::string_view warning) {
 void AddWarningHeaders(std::span<const std::string> warnings, std::vector<env::Header>& headers) {
   std::vector<std::string_view> told;
   std::set<std::string_view> seen;
-  size_t all = 0;
+  int64_t all = 0;
   for (const std::string& warning : warnings) {
     if (!seen.insert(warning).second) continue;
     told.push_back(warning);
-    all += CharactersOf(warning);
+    all += api::CharactersOf(warning);
   }
-  size_t written = 0;
+  int64_t written = 0;
   for (std::string_view text : told) {
     if (written >= kWarningCharactersMax) return;
     if (all > kWarningCharactersMax) text = FirstCharacters(text, kLongWarningCharactersMax);
-    written += CharactersOf(text);
+    written += api::CharactersOf(text);
     headers.push_back(WarningHeader(text));
   }
 }

@@ -31,10 +31,13 @@ std::optional<gang::Unready> Admissions::WhyUnready(const model::State& state,
   return gang::WhyUnready(state, state.workloads().at(workload));
 }
 
-void Admissions::EnterAnew(const model::State& state, WorkloadId workload) {
+// Whether it stood elsewhere than its groups have it stand.
+bool Admissions::FollowGangs(const model::State& state, WorkloadId workload) {
+  if (IsAsItsGangs(state, workload)) return false;
   Leave(workload);
   entries_[workload.value] = Entry{};
   Enter(state, workload);
+  return true;
 }
 
 void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
@@ -51,10 +54,7 @@ void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
 
 void Admissions::NoteGroupQuota(const model::State& state) {
   const std::set<WorkloadId> waiting = short_;
-  for (const WorkloadId workload : waiting) {
-    if (IsAsItsGangs(state, workload)) continue;
-    EnterAnew(state, workload);
-  }
+  for (const WorkloadId workload : waiting) FollowGangs(state, workload);
 }
 
 std::vector<WorkloadId> Admissions::MissedByGroups(const model::State& state) const {
@@ -70,9 +70,7 @@ bool Admissions::SetApart(const model::State& state, const std::vector<WorkloadI
   bool any = false;
   if (of_gang_.empty()) return any;
   for (const WorkloadId workload : heads) {
-    if (!WaitsInGang(state, workload) || IsAsItsGangs(state, workload)) continue;
-    EnterAnew(state, workload);
-    any = true;
+    if (WaitsInGang(state, workload) && FollowGangs(state, workload)) any = true;
   }
   return any;
 }
@@ -80,10 +78,7 @@ bool Admissions::SetApart(const model::State& state, const std::vector<WorkloadI
 // Those of them that don't wait any more are dropped; whether any are left.
 bool Admissions::NoteGang(const model::State& state, std::set<WorkloadId>& of) {
   std::erase_if(of, [&](WorkloadId workload) { return !WaitsInGang(state, workload); });
-  for (const WorkloadId workload : of) {
-    if (IsAsItsGangs(state, workload)) continue;
-    EnterAnew(state, workload);
-  }
+  for (const WorkloadId workload : of) FollowGangs(state, workload);
   return !of.empty();
 }
 

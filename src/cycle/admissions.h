@@ -192,7 +192,7 @@ class Admissions {
   [[nodiscard]] static std::optional<gang::Unready> WhyUnready(const model::State& state,
                                                                model::WorkloadId workload);
   [[nodiscard]] std::vector<model::WorkloadId> MissedByGroups(const model::State& state) const;
-  void EnterAnew(const model::State& state, model::WorkloadId workload);
+  bool FollowGangs(const model::State& state, model::WorkloadId workload);
   bool SetApart(const model::State& state, const std::vector<model::WorkloadId>& heads);
   [[nodiscard]] bool WaitsInGang(const model::State& state, model::WorkloadId workload) const;
   [[nodiscard]] bool IsAsItsGangs(const model::State& state, model::WorkloadId workload) const;

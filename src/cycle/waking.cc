@@ -77,7 +77,10 @@ void Admissions::WakeOutrun(const model::State& state) {
 }
 
 void Admissions::LookAgain(const model::State& state, WorkloadId workload) {
-  if (short_.contains(workload)) return EnterAnew(state, workload);
+  if (short_.contains(workload)) {
+    FollowGangs(state, workload);
+    return;
+  }
   if (entries_[workload.value].mode == Mode::kInLine)
     WakeLine(state, entries_[workload.value].line);
 }

@@ -421,6 +421,14 @@ void State::PutSlots(Transaction& t, WorkloadId id) {
   }
 }
 
+void State::SettleSlots(WorkloadId id) {
+  MakeRowsOfSlots(id);
+  Transaction t = Begin();
+  PutSlots(t, id);
+  t.Commit(Cause::kObserved);
+  DropLeftGhosts();
+}
+
 void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted) {
   SlotTable::OfWorkload& of = slots_.of(id);
   std::vector<SlotTable::Place> waited_for;  // Where the node is gone, and no claim tells of it.
@@ -568,12 +576,7 @@ void State::NoteSlot(PodId id) {
   if (job.valid() && !slots_.PlaceOf(id)) TakePlace(id);
   const SlotTable::Place* place = slots_.PlaceOf(id);
   if (place != nullptr && place->claim.valid() != LeavesPlace(id)) {
-    const WorkloadId workload = slots_.of(id).workload;
-    MakeRowsOfSlots(workload);
-    Transaction t = Begin();
-    PutSlots(t, workload);
-    t.Commit(Cause::kObserved);
-    DropLeftGhosts();
+    SettleSlots(slots_.of(id).workload);
   }
   // Whether it leaves is its workload's to say.
   if (pods_.used(id) && before.job != job) SettleClaims(id);
@@ -625,13 +628,7 @@ bool State::TakePlace(PodId id) {
 void State::GiveBack(WorkloadId workload, uint32_t place) {
   SlotTable::OfWorkload& of = slots_.of(workload);
   of.places[place].pod = PodId{};
-  MakeRowsOfSlots(workload);
-  {
-    Transaction t = Begin();
-    PutSlots(t, workload);
-    t.Commit(Cause::kObserved);
-  }
-  DropLeftGhosts();
+  SettleSlots(workload);
   GiveSlots(workload);
 }
 

@@ -421,6 +421,7 @@ class State {
   void MakeRowsOfSlots(WorkloadId workload);
   [[nodiscard]] std::vector<uint32_t> PlacesToCome(WorkloadId workload) const;
   void PutSlots(Transaction& t, WorkloadId workload);
+  void SettleSlots(WorkloadId workload);
   void Replace(Transaction& t, WorkloadId workload, std::span<const Slot> wanted);
   [[nodiscard]] bool WillHold(const Claim& claim, int32_t priority) const;
   [[nodiscard]] bool LeavesPlace(PodId pod) const;

@@ -675,6 +675,15 @@ TEST_F(JournalTest, AFullDiskTakesNothingAwayAndIsWrittenToAgain) {
   EXPECT_EQ(recovered_.warning, "");
 }
 
+// One write of the pod, which has so many bytes then; none: it is removed.
+Appended AppendPod(SqliteJournal& journal, uint64_t revision, uint64_t pod, size_t bytes) {
+  AppendJournal one{.sequence = revision, .records = {}};
+  one.records.push_back({.key = "pods/n/p" + std::to_string(pod),
+                         .revision = revision,
+                         .value = bytes == 0 ? Bytes() : Bytes(std::string(bytes, 'v'))});
+  return journal.Append(std::span(&one, 1)).value();
+}
+
 // Writes of a few objects again and again find room on a disk that has it for eight times as much:
 // the log never takes it all. And a disk that others have filled gives room back.
 TEST_F(JournalTest, TheLogLeavesRoomForWhatItHolds) {
@@ -693,11 +702,7 @@ TEST_F(JournalTest, TheLogLeavesRoomForWhatItHolds) {
     ASSERT_TRUE(journal.has_value()) << journal.error().message;
     uint64_t revision = 0;
     const auto append = [&](uint64_t pod, size_t bytes) {
-      AppendJournal one{.sequence = ++revision, .records = {}};
-      one.records.push_back({.key = "pods/n/p" + std::to_string(pod),
-                             .revision = revision,
-                             .value = bytes == 0 ? Bytes() : Bytes(std::string(bytes, 'v'))});
-      return (*journal)->Append(std::span(&one, 1)).value();
+      return AppendPod(**journal, ++revision, pod, bytes);
     };
     constexpr uint64_t kPods = 50;
     // Small ones are written in their place: the file needn't grow where it can't.
@@ -728,11 +733,7 @@ TEST_F(JournalTest, OfAFullDiskObjectsCanBeRemoved) {
   ASSERT_TRUE(journal.has_value()) << journal.error().message;
   uint64_t revision = 0;
   const auto append = [&](uint64_t pod, size_t bytes) {
-    AppendJournal one{.sequence = ++revision, .records = {}};
-    one.records.push_back({.key = "pods/n/p" + std::to_string(pod),
-                           .revision = revision,
-                           .value = bytes == 0 ? Bytes() : Bytes(std::string(bytes, 'v'))});
-    return (*journal)->Append(std::span(&one, 1)).value();
+    return AppendPod(**journal, ++revision, pod, bytes);
   };
   uint64_t first = 0;
   for (int round = 0; round < 3; ++round) {
