@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "api/json.h"
 #include "codec/json.h"
@@ -18,7 +20,7 @@ constexpr std::string_view kRevisionNameLabel = "controller.kubernetes.io/hash";
 // While another's pod has the name.
 constexpr Duration kNameTakenEvery = Duration::Seconds(10);
 
-// A place among the replicas and who stands there.
+// A place and who stands there.
 struct Place {
   int64_t ordinal = 0;
   std::optional<PodRef> pod;
@@ -45,6 +47,7 @@ class Planner {
  private:
   void Sort(const std::vector<PodRef>& pods);
   void KeepReplicas();
+  [[nodiscard]] int64_t end_ordinal() const { return set_.first_ordinal + set_.replicas; }
   bool KeepReplica(const Place& place);
   void KeepCondemned();
   void RollOn();
@@ -85,7 +88,8 @@ class Planner {
   RevisionRef current_;
   RevisionRef update_;
   bool collided_ = false;
-  std::vector<Place> replicas_;
+  // By ordinal, those where a pod stands: of the others there are as many as a user asks for.
+  std::map<int64_t, Place> replicas_;
   std::vector<Place> condemned_;  // The highest ordinal first.
   int64_t created_ = 0;
   Plan plan_;
@@ -123,13 +127,10 @@ Plan Planner::Run() {
 }
 
 void Planner::Sort(const std::vector<PodRef>& pods) {
-  for (int64_t i = 0; i < set_.replicas; ++i)
-    replicas_.push_back({.ordinal = set_.first_ordinal + i});
   for (const PodRef& pod : pods) {
     const int64_t ordinal = *OrdinalOf(head_.name, pod.head->name);
-    const int64_t index = ordinal - set_.first_ordinal;
-    if (index >= 0 && index < set_.replicas) {
-      replicas_[static_cast<size_t>(index)].pod = pod;
+    if (ordinal >= set_.first_ordinal && ordinal < end_ordinal()) {
+      replicas_[ordinal] = {.ordinal = ordinal, .pod = pod};
     } else {
       condemned_.push_back({.ordinal = ordinal, .pod = pod});
     }
@@ -139,7 +140,14 @@ void Planner::Sort(const std::vector<PodRef>& pods) {
 }
 
 void Planner::KeepReplicas() {
-  for (const Place& place : replicas_) {
+  const int64_t most = facts_.trouble.has_value() ? 1 : kPodsBurst;
+  for (int64_t ordinal = set_.first_ordinal; ordinal < end_ordinal(); ++ordinal) {
+    auto at = replicas_.find(ordinal);
+    // None is made any more: on to the next that is there.
+    if (at == replicas_.end() && created_ >= most) at = replicas_.upper_bound(ordinal);
+    if (at == replicas_.end() && created_ >= most) break;
+    const Place place = at == replicas_.end() ? Place{.ordinal = ordinal} : at->second;
+    ordinal = place.ordinal;
     if (!KeepReplica(place) && !set_.parallel) return;
   }
   KeepCondemned();
@@ -153,8 +161,7 @@ bool Planner::KeepReplica(const Place& place) {
   }
   if (!place.pod) {
     if (HasLeavingClaim(place.ordinal)) return false;
-    const int64_t most = facts_.trouble.has_value() ? 1 : kPodsBurst;
-    if (created_ < most) Create(place.ordinal);
+    Create(place.ordinal);
     return false;
   }
   const PodRef& pod = *place.pod;
@@ -176,12 +183,13 @@ bool Planner::KeepReplica(const Place& place) {
 }
 
 void Planner::KeepCondemned() {
-  const Place* unhealthy = nullptr;
-  for (const Place& place : replicas_) {
-    if (unhealthy == nullptr && IsUnavailable(place)) unhealthy = &place;
-  }
-  for (auto at = condemned_.rbegin(); at != condemned_.rend(); ++at) {
-    if (unhealthy == nullptr && IsUnavailable(*at)) unhealthy = &*at;
+  const Place* unhealthy = nullptr;  // The lowest of those that are condemned, if no other is.
+  const bool complete = std::cmp_equal(replicas_.size(), set_.replicas);
+  const auto healthy = [&](const auto& of) { return !IsUnavailable(of.second); };
+  if (complete && std::ranges::all_of(replicas_, healthy)) {
+    const auto at = std::find_if(condemned_.rbegin(), condemned_.rend(),
+                                 [&](const Place& place) { return IsUnavailable(place); });
+    if (at != condemned_.rend()) unhealthy = &*at;
   }
   // Before they go: who takes a claim along is then known.
   bool claims_change = false;
@@ -192,8 +200,8 @@ void Planner::KeepCondemned() {
       if (!set_.parallel) return;
       continue;
     }
-    const bool healthy = IsRunningAndReady(*place.pod) && IsAvailableNow(*place.pod);
-    if (!set_.parallel && !healthy && &place != unhealthy) return;
+    const bool stands = IsRunningAndReady(*place.pod) && IsAvailableNow(*place.pod);
+    if (!set_.parallel && !stands && &place != unhealthy) return;
     Delete(*place.pod);
     if (!set_.parallel) return;
   }
@@ -201,10 +209,12 @@ void Planner::KeepCondemned() {
 }
 
 void Planner::RollOn() {
-  const int64_t partition = set_.partition.value_or(0);
-  for (int64_t index = set_.replicas - 1; index >= partition; --index) {
-    const Place& place = replicas_[static_cast<size_t>(index)];
-    if (place.pod && RevisionOf(*place.pod) != update_.head->name && !place.terminating()) {
+  const int64_t first = set_.first_ordinal + set_.partition.value_or(0);
+  for (int64_t ordinal = end_ordinal() - 1; ordinal >= first; --ordinal) {
+    const auto at = replicas_.find(ordinal);
+    if (at == replicas_.end()) return;
+    const Place& place = at->second;
+    if (RevisionOf(*place.pod) != update_.head->name && !place.terminating()) {
       // One that ended goes by itself.
       if (!place.pod->facts->terminal()) Delete(*place.pod);
       return;
@@ -370,7 +380,7 @@ void Planner::Status() {
     if (revision == after.current_revision) ++after.current_replicas;
     if (revision == after.update_revision) ++after.updated_replicas;
   };
-  std::ranges::for_each(replicas_, count);
+  for (const auto& [ordinal, place] : replicas_) count(place);
   std::ranges::for_each(condemned_, count);
   const bool complete =
       !set_.on_delete && update_.head != nullptr && after.updated_replicas == set_.replicas &&

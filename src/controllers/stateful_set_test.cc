@@ -3,6 +3,9 @@
 // asked for.
 #include "controllers/stateful_set.h"
 
+#include <limits>
+
+#include "controllers/replica_set.h"
 #include "controllers/sets_fixture.h"
 
 namespace berth::controllers {
@@ -16,12 +19,12 @@ using Strings = std::vector<std::string>;
 
 class StatefulSets : public Sets {
  protected:
-  void MakeSet(int replicas, const std::string& more = "") {
-    Make(kSets, fmt::format(R"({{"metadata":{{"name":"web"}},"spec":{{"replicas":{},
+  void MakeSet(int replicas, const std::string& more = "", const std::string& name = "web") {
+    Make(kSets, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{"replicas":{},
       "serviceName":"svc","updateStrategy":{{"type":"RollingUpdate","rollingUpdate":{{}}}},
       "selector":{{"matchLabels":{{"app":"web"}}}},"template":{{"metadata":{{"labels":
       {{"app":"web"}}}},"spec":{{"containers":[{{"name":"c","image":"one"}}]}}}}{}}}}})",
-                            replicas, more));
+                            name, replicas, more));
   }
   void SetImage(const std::string& image) {
     Patch(
@@ -71,6 +74,26 @@ TEST_F(StatefulSets, PodsComeInOrderEachWhenTheOneBeforeIsReady) {
   EXPECT_EQ(Told("web").at(0),
             "Normal SuccessfulCreate create Pod web-0 in StatefulSet web successful "
             "statefulset-controller");
+  ExpectAtRest();
+}
+
+// What a set asks for costs nothing until it is there.
+TEST_F(StatefulSets, AsManyAsAnybodyAsksForAreMadeInTurn) {
+  MakeSet(std::numeric_limits<int32_t>::max());
+  Pass(1);
+  EXPECT_EQ(Names("/pods/"), Strings{"web-0"});
+  Patch(kWeb, R"({"spec":{"replicas":0}})");
+  RunPods();
+  EXPECT_EQ(Names("/pods/"), Strings{});
+  MakeSet(0, R"(,"podManagementPolicy":"Parallel")", "wide");
+  const std::string wide = kSets + "/wide";
+  const int64_t more = kPodsBurst + 100;  // Than one batch.
+  Patch(wide, fmt::format(R"({{"spec":{{"replicas":{}}}}})", more));
+  RunPods();
+  EXPECT_EQ(Names("/pods/").size(), static_cast<size_t>(more));
+  Patch(wide, R"({"spec":{"replicas":1}})");
+  RunPods();
+  EXPECT_EQ(Names("/pods/"), Strings{"wide-0"});
   ExpectAtRest();
 }
 
