@@ -111,7 +111,8 @@ JsonArray QuotasJson(const model::State& state, QueueId q) {
   return quotas;
 }
 
-// Those that wait and stand in no line, by ClusterQueue, in the order of a line.
+// Those that wait and stand in no line, for they are held back or their queue does not take them
+// now, by ClusterQueue, in the order of a line.
 using Apart = std::map<model::NameId, std::vector<model::WorkloadId>>;
 
 Apart FindApart(const cycle::Engine& engine) {
@@ -121,11 +122,10 @@ Apart FindApart(const cycle::Engine& engine) {
     const model::WorkloadId id{i};
     if (!state.workloads().used(id)) continue;
     const model::Workload& row = state.workloads().at(id);
-    const bool waits = StageOf(row.status) == model::WorkloadStage::kPending && row.status.active &&
-                       row.write == model::WriteStage::kNone;
-    const bool delayed =
-        row.status.on_hold || !BackoffIsOver(row.status, Instant{}) || row.not_before != Instant{};
-    if (!waits || !delayed) continue;
+    if (StageOf(row.status) != model::WorkloadStage::kPending || !row.status.active ||
+        row.write != model::WriteStage::kNone) {
+      continue;
+    }
     const model::LocalQueueId local = state.local_queues().FindKey(row.local_queue);
     if (local.valid()) apart[state.local_queues().at(local).cluster_queue].push_back(id);
   }

@@ -112,6 +112,38 @@ TEST_F(WhyWorkloadTest, WhereItsPodsAreIsTold) {
   EXPECT_EQ(Why("w").find("placesLost"), std::string::npos);
 }
 
+// Whom the queue does not take stands in no line of it, and is among those that wait for it.
+TEST_F(WhyWorkloadTest, WhoWaitsInNoLineIsListed) {
+  rig_.Event("namespaces", "MODIFIED", NamespaceJson(110, R"("team":"a")"));
+  std::string queue = QueueJson(111);
+  constexpr std::string_view kAny = R"("namespaceSelector":{})";
+  queue.replace(queue.find(kAny), kAny.size(),
+                R"("namespaceSelector":{"matchLabels":{"team":"b"}})");
+  rig_.Event("clusterqueues", "MODIFIED", queue);
+  rig_.Event("workloads", "ADDED", WorkloadJson("w", 112));
+  const std::string told = rig_.Get("/debug/queues");
+  EXPECT_NE(told.find(R"("waitingCount":1,"waiting":[{"workload":"ns/w","priority":0,)"),
+            std::string::npos)
+      << told;
+  EXPECT_NE(told.find("namespace doesn't match ClusterQueue selector"), std::string::npos) << told;
+}
+
+// Its quota comes back when the Job's pods are gone: of one without a Job nobody knows that.
+TEST_F(WhyWorkloadTest, WhoIsEvictedAndHasNoJobIsToldWhatHoldsItsQuota) {
+  const std::string evicted = ReservedStatus().insert(
+      ReservedStatus().rfind(']'),
+      R"(,{"type":"Evicted","status":"True","reason":"ByHand","message":"m",)"
+      R"("lastTransitionTime":"2027-01-15T08:00:00Z"})");
+  rig_.Event("workloads", "ADDED", WorkloadJson("w", 112, evicted));
+  ExpectTold("w", "no Job owns it");
+  std::string owned = WorkloadJson("o", 113, evicted);
+  owned.insert(owned.find(R"("name":)"),
+               R"("ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"j",)"
+               R"("uid":"u-job","controller":true}],)");
+  rig_.Event("workloads", "ADDED", owned);
+  EXPECT_EQ(Why("o").find("no Job owns it"), std::string::npos) << Why("o");
+}
+
 // One whose Job was orphaned: it has no owner any more, and its label tells whose it was.
 TEST_F(WhyWorkloadTest, WhatItsEndWaitsForIsTold) {
   const auto with = [](std::string json, std::string_view meta) {
