@@ -864,8 +864,9 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
   }
   model::Reservation promised = reservation;
   promised.topologies.clear();
-  state.PromiseQuota(n.workload, std::move(promised), victims, n.pods);
-  plan.evicted.insert(plan.evicted.end(), n.pods.begin(), n.pods.end());
+  const std::vector<model::PodId> pods =
+      state.PromiseQuota(n.workload, std::move(promised), victims, n.pods);
+  plan.evicted.insert(plan.evicted.end(), pods.begin(), pods.end());
   promised_places_.erase(n.workload);
   if (!reservation.topologies.empty()) promised_places_.emplace(n.workload, std::move(reservation));
   lines_.SetAlone(n.workload);

@@ -330,7 +330,8 @@ bool Engine::GoesBefore(LineId id, model::GroupId group, const WorkloadLines::Pl
   }
   const Line& line = lines_.line(id);
   const model::Pod& head = state_.pods().at(line.head);
-  return line.mode != Line::Mode::kBackingOff && goes(head.priority, head.creation);
+  return line.mode != Line::Mode::kBackingOff &&
+         goes(head.priority, line.queued ? Instant{} : head.creation);
 }
 
 // Those that go before the workload; all, if there is none. False: it is not its turn yet.

@@ -56,10 +56,11 @@ void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) 
     }
     if (now == before) continue;
     // When it got its quota says who goes first, not whether enough may go.
-    Holding as_late = now;
-    as_late.as.reserved_at = before.as.reserved_at;
+    const Instant reserved_at = std::exchange(now.as.reserved_at, before.as.reserved_at);
+    const bool else_too = now != before;
+    now.as.reserved_at = reserved_at;
     for (const NameId queue : {before.queue, now.queue}) {
-      if (queue.valid() && as_late != before) shortfalls_.Doubt(queue);
+      if (queue.valid() && else_too) shortfalls_.Doubt(queue);
     }
     // Others may evict it from its nodes that could not, in whatever tree they wait.
     if (now.queue.valid() &&
@@ -72,12 +73,18 @@ void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) 
       lowered_.insert(TopOf(state, {QueueKind::kClusterQueue, now.queue}));
       scans_.NoteQuota();
     }
+    quota::Holders::node_type node;
     if (before.queue.valid()) {
       const auto at = holders_.find(before.queue);
-      at->second.erase(before.as);
-      if (at->second.empty()) holders_.erase(at);
+      node = at->second.extract(before.as);
+      if (at->second.empty() && before.queue != now.queue) holders_.erase(at);
     }
-    if (now.queue.valid()) holders_[now.queue].insert(now.as);
+    if (now.queue.valid() && node) {
+      node.value() = now.as;
+      holders_[now.queue].insert(std::move(node));
+    } else if (now.queue.valid()) {
+      holders_[now.queue].insert(now.as);
+    }
     before = std::move(now);
   }
   for (const NameId queue : queues) {

@@ -118,6 +118,27 @@ TEST(SlotsTest, AnotherWorkloadOfTheJobTakesNoPodsAway) {
   }
 }
 
+// Goal: who leaves with its workload is not evicted by itself, too. Method: of a job with two
+// workloads both leave, and a pod is being bound to a place of the younger, so that it goes with the
+// older.
+TEST(SlotsTest, WhoLeavesWithAnotherWorkloadOfTheJobIsEvictedOnce) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  world.Starts(WorkloadSpec{.name = "old", .created = 1, .job = "j"});
+  world.Starts(WorkloadSpec{.name = "young", .created = 2, .job = "j"});
+  world.Put(TestPod{.name = "j-0", .cpu = 1000, .created = 3}, "j");
+  world.Put(TestPod{.name = "j-1", .cpu = 1000, .created = 4}, "j");
+  EXPECT_EQ(world.Cycle(), "default/j-0 on n1; default/j-1 on n2; ");
+  world.Put(WorkloadSpec{.name = "vip", .count = 2, .priority = 9, .preempts = true});
+  EXPECT_EQ(
+      world.Cycle(),
+      "evict default/old for default/vip; evict default/young for default/vip; default/vip finds "
+      "nodes for 1 of 2, promised; ");
+  EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>{});
+}
+
 TEST(SlotsTest, APlaceIsKeptForThePodThatReplacesOneThatFailed) {
   JointWorld world;
   world.Put(QueueSpec{.name = "q"});
@@ -159,11 +180,13 @@ TEST(SlotsTest, APlaceIsKeptForThePodThatReplacesOneThatIsDeleted) {
       world.Put(first, "a");
       const TestPod next{.name = "a-1", .cpu = 1000, .created = 9};
       if (early) world.Put(next, "a");
-      EXPECT_EQ(world.Cycle(), planted ? "default/b finds nodes for 0 of 1, promised; " : "");
-      EXPECT_EQ(world.RowOf("b").promised.slots.empty(), !planted);
+      // Who waits in a line already goes before it.
+      const bool lost = planted && !early;
+      EXPECT_EQ(world.Cycle(), lost ? "default/b finds nodes for 0 of 1, promised; " : "");
+      EXPECT_EQ(world.RowOf("b").promised.slots.empty(), !lost);
       world.Gone("a-0");
       if (!early) world.Put(next, "a");
-      EXPECT_EQ(world.Cycle(), planted ? "default/b: q spot 1000 n1; " : "default/a-1 on n1; ");
+      EXPECT_EQ(world.Cycle(), lost ? "default/b: q spot 1000 n1; " : "default/a-1 on n1; ");
     }
   }
 }
@@ -186,6 +209,37 @@ TEST(SlotsTest, WhatNoNodesCouldHoldIsCounted) {
   EXPECT_EQ(most(3, 1000), std::nullopt) << "it waits for the other to end";
   EXPECT_EQ(most(4, 1000), 3u);
   EXPECT_EQ(most(1, 5000), 0u);
+}
+
+// Goal: who has quota goes before who waits for some. Method: a more important pod has the node of
+// one that is admitted, and goes, while a workload waits that is older.
+TEST(SlotsTest, WhoIsAdmittedGoesBeforeWhoWaitsForQuota) {
+  for (const bool planted : {false, true}) {
+    JointWorld world(
+        {.preemption = true, .joint_placement = true, .faults = {.queued_wait_by_age = planted}});
+    world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+    world.Put(TestNode{.name = "n1", .cpu = 1000});
+    const WorkloadSpec a{.name = "a", .created = 2};
+    world.Starts(a);
+    TestPod first{.name = "a-0", .cpu = 1000, .created = 3, .node = "n1"};
+    world.Put(first, "a");
+    world.Put(WorkloadSpec{.name = "b", .created = 1});
+    world.Cycle();
+    TestPod urgent{.name = "urgent", .cpu = 1000, .priority = 9, .created = 4};
+    world.Put(urgent);
+    world.Cycle();
+    first.terminating = true;
+    world.Put(first, "a");
+    world.Put(TestPod{.name = "a-1", .cpu = 1000, .created = 5}, "a");
+    world.Cycle();
+    world.Gone("a-0");
+    EXPECT_EQ(world.Cycle(), "default/urgent on n1; ");
+    urgent.node = "n1";
+    world.Put(urgent);
+    EXPECT_EQ(world.Cycle(), "");
+    world.Gone("urgent");
+    EXPECT_EQ(world.Cycle(), planted ? "default/b: q spot 1000 n1; " : "default/a-1 on n1; ");
+  }
 }
 
 // Goal: who evicts a pod of a workload gets its room, and nobody else goes for it. Method: the Job

@@ -18,7 +18,7 @@ namespace {
 int64_t Window(Instant until) { return until.seconds(); }
 
 bool SameKey(const Line& a, const Line& b) {
-  return a.class_id == b.class_id && a.pin == b.pin && a.kind == b.kind;
+  return a.class_id == b.class_id && a.pin == b.pin && a.kind == b.kind && a.queued == b.queued;
 }
 
 bool SayTheSame(const std::vector<model::Reason>& a, const std::vector<model::Reason>& b) {
@@ -44,9 +44,15 @@ bool SaysTheSame(const model::Refusal& a, const model::Refusal& b) {
 // ---- Pods of a line --------------------------------------------------------------------------
 
 bool WaitingLines::PodBefore(const State& state, PodId a, PodId b) {
-  const model::Pod& x = state.pods().at(a);
-  const model::Pod& y = state.pods().at(b);
+  return Before(state, {.pod = a, .queued = state.pods().at(a).queued},
+                {.pod = b, .queued = state.pods().at(b).queued});
+}
+
+bool WaitingLines::Before(const State& state, const Turn& a, const Turn& b) {
+  const model::Pod& x = state.pods().at(a.pod);
+  const model::Pod& y = state.pods().at(b.pod);
   if (x.priority != y.priority) return x.priority > y.priority;
+  if (a.queued != b.queued) return a.queued;
   if (x.creation != y.creation) return x.creation < y.creation;
   return state.UidOf(x.uid) < state.UidOf(y.uid);
 }
@@ -54,7 +60,7 @@ bool WaitingLines::PodBefore(const State& state, PodId a, PodId b) {
 PodId WaitingLines::Meld(const State& state, PodId a, PodId b) {
   if (!a.valid()) return b;
   if (!b.valid()) return a;
-  if (PodBefore(state, b, a)) std::swap(a, b);
+  if (Before(state, {.pod = b}, {.pod = a})) std::swap(a, b);  // Of one line.
   Links& parent = links_[a.value];
   Links& child = links_[b.value];
   child.next = parent.child;
@@ -102,7 +108,7 @@ void WaitingLines::HeapRemove(const State& state, Line& line, PodId pod) {
 
 void WaitingLines::Put(const State& state, PodId pod, LineKind kind) {
   const model::Pod& row = state.pods().at(pod);
-  const Line like{.class_id = row.class_id, .pin = row.pin, .kind = kind};
+  const Line like{.class_id = row.class_id, .pin = row.pin, .kind = kind, .queued = row.queued};
   if (pod.value >= line_of_.size()) {
     const size_t size = state.pods().size();
     // With room for the next: else the second that waits beside many that never did moves all.
@@ -161,19 +167,26 @@ void WaitingLines::Remove(const State& state, PodId pod) {
 // Where the id of the line with this key stands.
 LineId& WaitingLines::LineFor(const State& state, const Line& like) {
   if (like.pin.kind == model::PinKind::kNone) {
-    const size_t at =
-        size_t{like.class_id.value} * kLineKindsCount + static_cast<size_t>(like.kind);
+    const size_t of_class = static_cast<size_t>(like.kind) * 2 + (like.queued ? 1 : 0);
+    const size_t at = size_t{like.class_id.value} * kLineKindsCount * 2 + of_class;
     if (at >= unpinned_lines_.size()) {
-      unpinned_lines_.resize(size_t{state.vocabulary().classes.size()} * kLineKindsCount);
+      unpinned_lines_.resize(size_t{state.vocabulary().classes.size()} * kLineKindsCount * 2);
     }
     return unpinned_lines_[at];
   }
-  const PinnedKey key{
-      .class_id = like.class_id, .pin = like.pin.kind, .kind = like.kind, .node = like.pin.node};
+  const PinnedKey key = PinnedKeyOf(like);
   PinnedKeyId key_id = pinned_keys_.Find(std::span(&key, 1));
   if (!key_id.valid()) key_id = pinned_keys_.Acquire(std::span(&key, 1));
   if (key_id.value >= line_of_pinned_.size()) line_of_pinned_.resize(key_id.value + 1);
   return line_of_pinned_[key_id.value];
+}
+
+WaitingLines::PinnedKey WaitingLines::PinnedKeyOf(const Line& line) {
+  return {.class_id = line.class_id,
+          .pin = line.pin.kind,
+          .kind = line.kind,
+          .queued = line.queued,
+          .node = line.pin.node};
 }
 
 LineId WaitingLines::FindOrAddLine(const State& state, const Line& like) {
@@ -195,8 +208,7 @@ void WaitingLines::FreeLine(const State& state, LineId id) {
   Line& line = lines_[id.value];
   LineFor(state, line) = LineId{};
   if (line.pin.kind != model::PinKind::kNone) {
-    const PinnedKey key{
-        .class_id = line.class_id, .pin = line.pin.kind, .kind = line.kind, .node = line.pin.node};
+    const PinnedKey key = PinnedKeyOf(line);
     pinned_keys_.Release(pinned_keys_.Find(std::span(&key, 1)));
   }
   line = Line{};
@@ -211,7 +223,8 @@ bool WaitingLines::LineBefore(const State& state, LineId a, LineId b, bool backi
     const int64_t wy = Window(state.pods().at(y).backoff_until);
     if (wx != wy) return wx < wy;
   }
-  return PodBefore(state, x, y);
+  return Before(state, {.pod = x, .queued = lines_[a.value].queued},
+                {.pod = y, .queued = lines_[b.value].queued});
 }
 
 void WaitingLines::SiftUp(const State& state, std::vector<LineId>& heap, uint32_t place,
@@ -371,8 +384,10 @@ void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t nar
   line.waits_for = blocked_masks_[line.place];
   line.narrow_from = narrow_from;
   Leave(state, id);
+  // Nobody goes before who has quota already.
   const Instant until = state.pods().at(line.head).backoff_until;
-  Enter(state, id, Window(until) > Window(now) ? Line::Mode::kBackingOff : Line::Mode::kActive);
+  const bool backs_off = !line.queued && Window(until) > Window(now);
+  Enter(state, id, backs_off ? Line::Mode::kBackingOff : Line::Mode::kActive);
 }
 
 void WaitingLines::Touched(const Lift& lift, std::vector<LineId>& out) const {
@@ -455,7 +470,8 @@ void WaitingLines::AddTo(Hasher& hasher, const State& state, uint64_t cycles) co
   const model::TouchLog& log = state.touches();
   hasher.Add(pods_count_).Add(lines_.size());
   for (const Line& line : lines_) {
-    hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value).Add(line.kind);
+    hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value);
+    hasher.Add(line.kind).Add(line.queued);
     hasher.Add(line.head.value).Add(line.size);
     if (hasher.merges()) {
       hasher.Add(line.blocked_cycle == cycles).Add(line.report_position == log.end());

@@ -32,14 +32,15 @@ enum class LineKind : uint8_t {
 };
 inline constexpr uint32_t kLineKindsCount = 3;
 
-// Pods that are placed alike wait in one line: one class, one node name if they are pinned, and one
-// kind. What is true of the head's chances is true of the rest, so a line is tried, blocked and
+// Pods that are placed alike wait in one line: one class, one node name if they are pinned, one
+// kind, and of queued jobs or not. What is true of the head's chances is true of the rest, so a line is tried, blocked and
 // woken as one; but for the nodes that holders were promised, which are theirs alone.
 struct Line {
   model::ClassId class_id;  // Invalid in a free row.
   model::Pin pin;
   LineKind kind = LineKind::kPreempting;
-  model::PodId head;  // Root of a pairing heap of its pods.
+  bool queued = false;  // model::Pod::queued of all of them.
+  model::PodId head;    // Root of a pairing heap of its pods.
   uint32_t size = 0;
   enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
   uint32_t place = 0;            // Index in the list of its mode.
@@ -63,8 +64,9 @@ struct Line {
 
 // Who is tried next.
 //
-// Order: priority, larger first; creation, older first; uid. Inside a line the head is least in
-// that order, and lines stand in the order of their heads. A line whose head was tried in vain a
+// Order: priority, larger first; pods of queued jobs first, which came with quota; creation, older
+// first; uid. Inside a line the head is least in that order, and lines stand in the order of their
+// heads. A line whose head was tried in vain a
 // moment ago (unschedulable backoff) lets the others go first and is served when no other is left,
 // as kube-scheduler pops from its backoff queue.
 //
@@ -75,7 +77,7 @@ class WaitingLines {
   // The order in which pods are served.
   [[nodiscard]] static bool PodBefore(const model::State& state, model::PodId a, model::PodId b);
 
-  // Puts the pod in the line of its class, pin and kind, or moves it there. A blocked line stays
+  // Puts the pod in the line that is of it (Line) and of the kind, or moves it there. A blocked line stays
   // blocked unless the pod's priority is above the one that failed.
   void Put(const model::State& state, model::PodId pod, LineKind kind);
   void Remove(const model::State& state, model::PodId pod);
@@ -153,6 +155,12 @@ class WaitingLines {
     model::PodId untold_previous;
     uint8_t untold = 0;
   };
+  // A pod with what its line says of all of it: rows change before the pods are moved.
+  struct Turn {
+    model::PodId pod;
+    bool queued = false;
+  };
+  [[nodiscard]] static bool Before(const model::State& state, const Turn& a, const Turn& b);
 
   model::PodId Meld(const model::State& state, model::PodId a, model::PodId b);
   model::PodId MeldChildren(const model::State& state, model::PodId first);
@@ -178,16 +186,18 @@ class WaitingLines {
 
   std::vector<Line> lines_;
   std::vector<LineId> free_lines_;
-  std::vector<LineId> unpinned_lines_;  // By ClassId and kind.
+  std::vector<LineId> unpinned_lines_;  // By ClassId, kind and Line::queued.
   struct PinnedKey {
     model::ClassId class_id;
     model::PinKind pin = model::PinKind::kNone;
     LineKind kind = LineKind::kPreempting;
-    uint8_t unused[2] = {};
+    bool queued = false;
+    uint8_t unused = 0;
     model::NameId node;
     bool operator==(const PinnedKey&) const = default;
   };
   using PinnedKeyId = Id<struct PinnedKeyTag>;
+  [[nodiscard]] static PinnedKey PinnedKeyOf(const Line& line);
   model::InternTable<PinnedKey, PinnedKeyId> pinned_keys_;
   std::vector<LineId> line_of_pinned_;  // By PinnedKeyId.
   std::vector<LineId> line_of_;         // By PodId.

@@ -259,6 +259,8 @@ class Auditor {
                                    claim_id.valid() ? "should not have" : "lacks",
                                    ToString(StageOf(pod))));
     }
+    if (pod.queued != state_.IsQueued(id))
+      found_.push_back(fmt::format("pod {}: queued is {}", key, pod.queued));
     if (!claim_id.valid()) return;
     const Claim& claim = state_.ledger().claim(claim_id);
     for (ClaimId other = claim.next_of_owner; other.valid();

@@ -70,6 +70,7 @@ struct Faults {
   bool readmit_at_once = false;  // K054: who is held back after an eviction stands in line at once.
   // K016: of several nodes of a workload that failed only the first is looked at.
   bool first_failure_alone = false;
+  bool queued_wait_by_age = false;  // Who came with quota goes behind whoever waits longer for it.
   // What a pod leaves of its workload's places is anybody's until it is gone.
   bool leave_places = false;
   bool unready_gets_quota = false;     // Whose group could not start gets quota, and holds it.

@@ -24,7 +24,7 @@ void Pod::AddTo(Hasher& hasher) const {
       .Add(preempts)
       .Add(disrupted);
   hasher.Add(start.ns).Add(deletion_deadline.ns).Add(labels.value).Add(group.value).Add(role.value);
-  hasher.Add(job.value).Add(pod_set.value).Add(slot.value);
+  hasher.Add(job.value).Add(pod_set.value).Add(slot.value).Add(queued);
   hasher.Add(spared_until.ns).Add(spared_count);
   hasher.Add(promised.value).Add(evicted_for.value).Add(released);
   hasher.Add(void_node.value).Add(overdue);

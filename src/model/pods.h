@@ -82,6 +82,8 @@ struct Pod {
   NameId promised;
   // Its workload has a place for it: the node that it is promised by that.
   NameId slot;
+  // Its job has a workload, with whose quota it came: it goes before others of its priority.
+  bool queued = false;
   // By a preemption: whose room its own becomes. Good as long as that pod's promise.
   OwnerId evicted_for;
   // Its gang, which can't be completed, gives back its node: it is to be deleted, for nobody.

@@ -203,7 +203,7 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
 
 // They follow from its row.
 std::vector<Claim> State::ClaimsOf(WorkloadId id) {
-  const Workload row = workloads_.at(id);
+  const Workload& row = workloads_.at(id);
   const Reservation& charged = ChargedTo(row);
   const bool promised = charged.charges.empty() && !row.promised.charges.empty();
   const Reservation& reservation = promised ? row.promised : charged;
@@ -392,8 +392,9 @@ bool State::PassedChecks(WorkloadId id) const {
 
 // ---- Promises --------------------------------------------------------------------------------
 
-void State::PromiseQuota(WorkloadId id, Reservation reservation,
-                         std::span<const QuotaVictim> victims, std::span<const PodId> pods) {
+std::vector<PodId> State::PromiseQuota(WorkloadId id, Reservation reservation,
+                                       std::span<const QuotaVictim> victims,
+                                       std::vector<PodId> pods) {
   CHECK(HasRoomFor(reservation));
   Workload& row = workloads_.mutable_at(id);
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
@@ -409,9 +410,12 @@ void State::PromiseQuota(WorkloadId id, Reservation reservation,
     settled.push_back(victim);
     Unseat(victim);
   }
+  // One that is being bound to a place of a workload goes with the oldest of its job (Unseat).
+  std::erase_if(pods, [&](PodId pod) { return IsToLeave(pod); });
   const OwnerId claimant = workloads_.at(id).uid;
   NoteEvicted(claimant, pods);
   SettleReservations(settled, Cause::kDecided, claimant, pods);
+  return pods;
 }
 
 void State::EndQuotaPromise(WorkloadId id, Cause cause) {

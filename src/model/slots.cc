@@ -358,6 +358,11 @@ void State::SetJob(WorkloadId id, const std::string& uid) {
     const std::span<const WorkloadId> all = slots_.WorkloadsOf(job);
     slots_.Join(job, id, static_cast<size_t>(std::ranges::count_if(all, goes_before)));
   }
+  if (job != before) {
+    for (const OwnerId of : {before, job}) {
+      for (const PodId pod : slots_.SeekersOf(of)) NoteQueued(pod);
+    }
+  }
   if (before.valid()) uids_.Release(before);
 }
 
@@ -580,12 +585,26 @@ void State::NoteSlot(PodId id) {
   }
   // Whether it leaves is its workload's to say.
   if (pods_.used(id) && before.job != job) SettleClaims(id);
+  if (pods_.used(id)) NoteQueued(id);
 }
 
 // Those without a place are the oldest workload's, which may be another now.
 void State::SettleSeekers(OwnerId job) {
   const std::span<const PodId> seekers = slots_.SeekersOf(job);
   for (const PodId pod : std::vector(seekers.begin(), seekers.end())) SettleClaims(pod);
+}
+
+bool State::IsQueued(PodId id) const {
+  const Pod& pod = pods_.at(id);
+  return CountsForJob(pod) && !slots_.WorkloadsOf(pod.job).empty() && !faults_.queued_wait_by_age;
+}
+
+// Objects alone tell it, so that nothing that is decided changes who goes before whom.
+void State::NoteQueued(PodId id) {
+  const bool queued = IsQueued(id);
+  if (pods_.at(id).queued == queued) return;
+  pods_.mutable_at(id).queued = queued;
+  changed_pods_.push_back(id);
 }
 
 // Whether it took one.

@@ -172,6 +172,8 @@ class State {
   // The pod's claim on a node in any state; invalid when it has none. What it is charged in the
   // queue tree are other claims.
   [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.NodeClaimOf(OwnerOf(pod)); }
+  // Whether it is of a job that a workload is of, as Pod::queued is to say. O(log jobs).
+  [[nodiscard]] bool IsQueued(PodId pod) const;
   // Its claim, if that is a promise; else invalid.
   [[nodiscard]] ClaimId PromiseOf(PodId pod) const;
   // Who is evicted for the pod and not gone yet. O(claims of the node it is promised).
@@ -329,15 +331,16 @@ class State {
   [[nodiscard]] bool PlacesComeLater(const Reservation& reservation) const;
   // Promises the reservation to the workload, which waits and is promised nothing: what others
   // leave is for it, and so are its slots on their nodes. The victims hold quota and are to leave
-  // for it, besides those that leave already, and `pods` are to be evicted for it. REQUIRES:
-  // HasRoomFor it; that much is left once all that leave are gone; the pods are charged on nodes,
-  // and are not being deleted.
+  // for it, besides those that leave already, and `pods` are to be evicted for it. Returns those of
+  // the pods that are to be evicted by themselves: not who leaves with a victim. REQUIRES: HasRoomFor
+  // it; that much is left once all that leave are gone; the pods are charged on nodes, and are not
+  // being deleted.
   struct QuotaVictim {
     WorkloadId workload;
     VictimReason reason = VictimReason::kInQueue;
   };
-  void PromiseQuota(WorkloadId workload, Reservation reservation,
-                    std::span<const QuotaVictim> victims, std::span<const PodId> pods = {});
+  std::vector<PodId> PromiseQuota(WorkloadId workload, Reservation reservation,
+                                  std::span<const QuotaVictim> victims, std::vector<PodId> pods);
   // Whoever was not told to leave for it stays.
   void EndQuotaPromise(WorkloadId workload, Cause cause);
   // A transaction on this state's ledger.
@@ -425,6 +428,7 @@ class State {
   void Replace(Transaction& t, WorkloadId workload, std::span<const Slot> wanted);
   [[nodiscard]] bool WillHold(const Claim& claim, int32_t priority) const;
   [[nodiscard]] bool LeavesPlace(PodId pod) const;
+  void NoteQueued(PodId pod);
   void BeginSlot(Transaction& t, WorkloadId workload, uint32_t place);
   void EndSlot(Transaction& t, WorkloadId workload, uint32_t place);
   [[nodiscard]] std::vector<PodId> SeekersInOrder(OwnerId job) const;
