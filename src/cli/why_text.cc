@@ -298,6 +298,14 @@ Result<std::string> WhyGroupText(int status, std::string_view body) {
                                  Text(object, "podgroup"), Text(object, "phase"),
                                  Text(object, "minMember"), Counts(Part(object, "members")));
   if (object.contains("note")) text += fmt::format("  {}\n", Text(object, "note"));
+  if (const api::Json* keys = object.if_contains("workloads");
+      keys != nullptr && keys->is_array()) {
+    for (const api::Json& key : keys->get_array()) {
+      if (key.is_string())
+        text += fmt::format("  pods of workload {} are to come, which waits itself\n",
+                            std::string_view(key.get_string()));
+    }
+  }
   if (object.contains("member"))
     text += fmt::format("  pod {} waits by itself:\n", Text(object, "member"));
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));

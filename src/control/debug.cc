@@ -497,6 +497,10 @@ env::HttpResponse WhyGroup(const Scheduler& scheduler, const std::string& key) {
   object["members"] = std::move(members);
   if (const std::string note = scheduler.groups().NoteOn(state.UidOf(row.uid)); !note.empty())
     object["note"] = note;
+  JsonArray workloads;
+  for (const model::WorkloadId id : WaitingOfGroup(state, key))
+    workloads.emplace_back(state.KeyOf(state.workloads().at(id).key));
+  if (!workloads.empty()) object["workloads"] = std::move(workloads);
   const std::vector<model::PodId> pods = MembersOf(state, row.key);
   if (counts[model::MemberKind::kWaiting] > 0) AddGroupWait(object, scheduler, group, pods);
   JsonArray shown;

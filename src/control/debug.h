@@ -25,7 +25,8 @@ class Scheduler;
 //    "nodeHolders","nodeHoldersCount","queueHolders","queueHoldersCount" (debug_places.h)}
 // of a podgroup:
 //   {"podgroup","uid","phase","minMember","attempts","members":{KIND:COUNT},"wouldFit","message",
-//    "note": a class that is missing, "needed","found","reasons","preemption","heldBy","mayEvict",
+//    "note": a class that is missing, "workloads": whose pods are to come and that wait,
+//    "needed","found","reasons","preemption","heldBy","mayEvict",
 //    "nodeHolders","queueHolders" and their counts: as above,
 //    "pods":[{"pod","state","node" or "promise","eviction"}]}
 // with the members that apply; `stage` is one of model::ToString(PodStage), `state` "to be

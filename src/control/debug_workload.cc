@@ -230,6 +230,24 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
   object["holds"] = std::move(holds);
 }
 
+// Of one that waits: who waits for the same group. None of them is admitted with another.
+void AddOthersOfGroups(const model::State& state, const Workload& row, JsonArray& notes) {
+  for (const model::WorkloadSlots& set : row.slots) {
+    if (!set.gang.valid()) continue;
+    const std::string_view group = state.NameOf(set.gang);
+    for (const WorkloadId other : WaitingOfGroup(state, group)) {
+      const Workload& waits = state.workloads().at(other);
+      if (waits.uid == row.uid) continue;
+      notes.emplace_back(fmt::format(
+          "workload {} waits for PodGroup {}, too: each is admitted by itself, and only "
+          "when the group could start with its pods and those that are there: put them "
+          "into one Job, or lower minMember",
+          state.KeyOf(waits.key), group));
+    }
+    break;
+  }
+}
+
 // What is wrong with what it has quota of or waits for, and what to change.
 void AddNotes(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
   const Quota* quota = scheduler.quota();
@@ -251,6 +269,9 @@ void AddNotes(const Scheduler& scheduler, const Workload& row, JsonObject& objec
         "remove status.admission");
   }
   const model::State& state = scheduler.engine().state();
+  const api::Json* reason = object.if_contains("reason");
+  if (reason != nullptr && *reason == translate::kWaitingForGang)
+    AddOthersOfGroups(state, row, notes);
   std::set<std::string_view> flavors;
   std::set<std::string_view> topologies;
   for (const model::QuotaCharge& charge : ChargedTo(row).charges) {
@@ -320,6 +341,21 @@ void AddRefused(const Scheduler& scheduler, const Workload& row, JsonObject& obj
 }
 
 }  // namespace
+
+std::vector<WorkloadId> WaitingOfGroup(const model::State& state, std::string_view group) {
+  std::vector<WorkloadId> waiting;
+  const model::NameId gang = state.vocabulary().names.Find(group);
+  for (uint32_t i = 0; gang.valid() && i < state.workloads().size(); ++i) {
+    if (!state.workloads().used(WorkloadId{i})) continue;
+    const Workload& row = state.workloads().at(WorkloadId{i});
+    const auto names_it = [&](const model::WorkloadSlots& set) { return set.gang == gang; };
+    if (StageOf(row.status) == model::WorkloadStage::kPending &&
+        std::ranges::any_of(row.slots, names_it)) {
+      waiting.emplace_back(i);
+    }
+  }
+  return waiting;
+}
 
 JsonObject DelayJson(const Scheduler& scheduler, const Workload& row) {
   JsonObject object;

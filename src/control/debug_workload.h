@@ -2,9 +2,10 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "api/json.h"
-#include "model/workloads.h"
+#include "model/state.h"
 
 namespace berth::control {
 
@@ -39,6 +40,10 @@ class Scheduler;
 // their claims.
 [[nodiscard]] std::optional<api::JsonObject> WhyWorkloadJson(const Scheduler& scheduler,
                                                              std::string_view key);
+
+// Those that wait for quota and whose pods name the group of that key. O(workloads).
+[[nodiscard]] std::vector<model::WorkloadId> WaitingOfGroup(const model::State& state,
+                                                            std::string_view group);
 
 // Why a Workload that waits stands in no line: "waitsFor" and "notBefore", as above. Empty: only
 // the scheduler's own doing keeps it from being tried.

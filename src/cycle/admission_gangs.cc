@@ -28,7 +28,7 @@ bool SaysTheSame(std::optional<model::Refusal> a, std::optional<model::Refusal> 
 std::optional<gang::Unready> Admissions::WhyUnready(const model::State& state,
                                                     WorkloadId workload) {
   if (state.faults().unready_gets_quota) return std::nullopt;
-  return gang::WhyUnready(state, state.workloads().at(workload));
+  return gang::WhyUnready(state, workload);
 }
 
 // Whether it stood elsewhere than its groups have it stand.

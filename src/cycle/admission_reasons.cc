@@ -50,8 +50,9 @@ void Admissions::TellBehind(model::State& state, NameId name, Plan& plan) {
   const WorkloadId first = lines_.Find(name)->refused.begin()->first.workload;
   WorkloadRefusal refusal{.bar = lines_.shape_of(first).refusal->bar};
   // What bars all of the queue bars them, too.
-  if (refusal.bar == QueueBar::kNone)
-    refusal = {.bar = QueueBar::kBehind, .behind = state.workloads().at(first).key};
+  const bool of_itself = refusal.bar == QueueBar::kNone || refusal.bar == QueueBar::kFull ||
+                         refusal.bar == QueueBar::kTooMany;
+  if (of_itself) refusal = {.bar = QueueBar::kBehind, .behind = state.workloads().at(first).key};
   Tell(first, *lines_.shape_of(first).refusal, plan);
   std::vector<WorkloadId> unaware;
   const auto known = behind_.find(name);

@@ -258,13 +258,13 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
     later_.erase(later_.begin());
     Enter(state, workload);
   }
-  for (const WorkloadId workload : std::exchange(unready_, {}))
-    state.EndQuotaPromise(workload, model::Cause::kRevoked);
   for (const WorkloadId workload : std::exchange(untold_, {})) {
     if (entries_[workload.value].refusal) plan.workloads.push_back(workload);
   }
   placer.Heed(promised_places_);
   Noted noted = AllOf(state);
+  for (const WorkloadId workload : std::exchange(unready_, {}))
+    state.EndQuotaPromise(workload, model::Cause::kRevoked);
   EndSparing(state, now);
   EndStrayPromises(state);
   for (uint32_t heads = 0; heads < heads_max;) {
@@ -789,6 +789,8 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
   using Verdict = Nomination::Verdict;
   model::State& state = round.state;
   NoteDecided(state, &round.held.over);
+  // Others of this round got what was left to its group's queue: it is set apart in the next.
+  if (WaitsInGang(state, n.workload) && !IsAsItsGangs(state, n.workload)) return;
   const QueueId root = RootOf(state, n.workload);
   if (IsPromised(state, n.workload) && !round.placer.StandsAsPromised(n.workload)) {
     // It is decided anew.
@@ -831,7 +833,9 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
   reservation.topologies = n.places.topologies;
   if (!state.HasRoomFor(reservation)) {
     state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
-    Refuse(state, n.workload, WorkloadRefusal{.bar = QueueBar::kFull}, Shortfall{}, plan);
+    const bool never = std::cmp_greater(reservation.slots.size(), limits::kFreeSlotsMax);
+    const QueueBar bar = never ? QueueBar::kTooMany : QueueBar::kFull;
+    Refuse(state, n.workload, WorkloadRefusal{.bar = bar}, Shortfall{}, plan);
     return false;
   }
   // Who uses more than it has may be reclaimed from.

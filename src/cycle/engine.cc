@@ -66,6 +66,10 @@ void Engine::Apply(const model::Delta& delta) {
 
 // Amortised O(1) per touch, so that wake_at costs nothing however many facts come before a cycle.
 void Engine::NoteTouches() {
+  if (std::exchange(charges_seen_, state_.ledger().quota_charges()) !=
+      state_.ledger().quota_charges()) {
+    second_pass_.NoteQuota();
+  }
   const model::TouchLog& log = state_.touches();
   for (; noted_position_ < log.end(); ++noted_position_) {
     const model::Touch& touch = log.at(noted_position_);
@@ -154,7 +158,10 @@ void Engine::DropTrail(PodId pod) {
 // Where a pod stands is a function of its row and claim; called whenever either changed.
 void Engine::Sync(PodId pod) {
   quota_waiting_.erase(pod);
-  if (!state_.pods().used(pod)) {
+  const bool there = state_.pods().used(pod);
+  if (!there || (state_.pods().at(pod).group.valid() && !state_.GroupOf(pod).valid()))
+    second_pass_.NoteMember();
+  if (!there) {
     DropTrail(pod);
     if (pod.value < timer_of_.size()) timer_of_[pod.value] = Instant{};
     if (pod.value < grace_of_.size()) grace_of_[pod.value] = Instant{};

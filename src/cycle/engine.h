@@ -296,6 +296,7 @@ class Engine {
   bool EndPlaces(model::GroupId group, model::Plan& plan);
   void EndSpare(model::GroupId group, const Trial& trial, model::Plan& plan);
   [[nodiscard]] bool KeepsPlaces(model::GroupId group) const;
+  [[nodiscard]] bool IsOverPromised(model::GroupId group) const;
   void JudgeGangs(model::Plan& plan);
   // Quota of their queues (gang_quota.cc).
   [[nodiscard]] bool quota_moved() const {
@@ -393,7 +394,8 @@ class Engine {
   bool quota_untold_ = false;  // One of the two came or was woken, and is to be looked at.
   // For some of quota_waiting_ there is quota, which those before them, who were woken, may take.
   bool quota_held_back_ = false;
-  uint64_t quota_seen_ = 0;  // Of Ledger::quota_moves.
+  uint64_t quota_seen_ = 0;    // Of Ledger::quota_moves.
+  uint64_t charges_seen_ = 0;  // Of Ledger::quota_charges.
   ClassCaches caches_;
   ClassPlaces places_;
   std::vector<Trail> trails_;

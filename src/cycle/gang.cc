@@ -2,6 +2,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -85,8 +86,11 @@ void Engine::SyncGroup(GroupId g) {
     groups_to_judge_.push_back(g);
   to_let_in_.erase(g);
   // Whose bindings were refused is tried again with the others: when their error backoffs are over.
-  if (mode == GroupMode::kWaits && gang::WaitingMembers(state_, g).size() >= need.needed)
+  if (mode == GroupMode::kWaits && gang::WaitingMembers(state_, g).size() >= need.needed) {
+    // Its queue may be another, or hold less than it was promised.
+    if (groups_.is_blocked(g) && gang::PromisedOf(state_, g) > 0) groups_to_judge_.push_back(g);
     return groups_.Put(state_, g, gang::PriorityOf(state_, g));
+  }
   groups_.Remove(g);
   if (mode == GroupMode::kBarred && state_.BarOf(g) == model::GroupBar::kNone) {
     quota_untold_ = true;
@@ -141,11 +145,12 @@ bool Engine::PlaceOne(PodId pod, bool anywhere, Trial& trial) {
 // Its place among those to come: `anywhere`, or what it is promised. Who may not evict waits for
 // what leaves anyway.
 bool Engine::ReserveOne(PodId pod, bool anywhere, Trial& trial) {
+  if (!FitsQuota(pod, trial)) return false;
   if (state_.PromiseOf(pod).valid()) {
     trial.kept.push_back(pod);
     return true;
   }
-  if (!FitsQuota(pod, trial) || !anywhere) return false;
+  if (!anywhere) return false;
   const bool evicts = MayEvict(pod);
   place::Preemption found =
       evicts ? place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_)
@@ -364,23 +369,34 @@ void Engine::NotePromiseIn(PodId pod) {
   if (const GroupId g = state_.GroupOf(pod); g.valid()) groups_to_judge_.push_back(g);
 }
 
+// What its members are promised is more than its queue can hold: it would never start, and nobody
+// else would have that.
+bool Engine::IsOverPromised(GroupId g) const {
+  return std::ranges::any_of(MembersOf(g, MemberKind::kWaiting), [&](PodId pod) {
+    return state_.PromiseOf(pod).valid() && state_.ShortFor(pod, /*to_come=*/true).has_value();
+  });
+}
+
 // A gang that waits is promised all that it needs or nothing. Who is to be tried decides anew.
+// Where a queue can't hold all that is promised the last give it back.
 void Engine::JudgeGangs(Plan& plan) {
   std::vector<GroupId> groups = std::exchange(groups_to_judge_, {});
-  std::ranges::sort(groups);
+  std::erase_if(groups, [&](GroupId g) { return !state_.groups().used(g); });
+  SortGroups(groups);
   const auto repeated = std::ranges::unique(groups);
   groups.erase(repeated.begin(), repeated.end());
   if (options_.faults.drop_gang_promises) {
     for (const GroupId g : groups_.blocked()) EndPlaces(g, plan);
   }
-  for (const GroupId g : groups) {
-    if (!state_.groups().used(g) || group_modes_[g.value] == GroupMode::kLoose) continue;
+  for (const GroupId g : std::views::reverse(groups)) {
+    if (group_modes_[g.value] == GroupMode::kLoose) continue;
     const bool blocked = groups_.is_blocked(g);
-    if (groups_.contains(g) && !blocked) continue;
+    const bool over = IsOverPromised(g);
+    if (groups_.contains(g) && !blocked && !over) continue;
     const bool barred = group_modes_[g.value] == GroupMode::kBarred;
-    if (KeepsPlaces(g) ||
-        (!barred && gang::PromisedOf(state_, g) >= gang::NeedOf(state_, g).needed))
-      continue;
+    if (KeepsPlaces(g)) continue;
+    const bool has_all = gang::PromisedOf(state_, g) >= gang::NeedOf(state_, g).needed;
+    if (!barred && has_all && !over) continue;
     EndPlaces(g, plan);
     if (blocked) groups_.Wake(state_, g, gang::PriorityOf(state_, g));
   }

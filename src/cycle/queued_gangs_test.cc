@@ -4,11 +4,51 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cycle/test_joint.h"
+#include "gang/readiness.h"
+#include "model/audit.h"
 
 namespace berth::cycle {
 namespace {
+
+// With a queue of groups, `team`.
+class TeamWorld : public JointWorld {
+ public:
+  using JointWorld::JointWorld;
+  using JointWorld::Put;
+  void Team(int64_t cpu) {
+    engine.Apply(
+        model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                           .name = "team",
+                           .uid = "team",
+                           .parent = "root",
+                           .quotas = {{.flavor = {},
+                                       .resource = model::kCpu,
+                                       .quota = {.borrowing_limit = cpu, .lending_limit = 0}}}});
+  }
+  void PutGroup(const std::string& name, int32_t minimum = 2) {
+    model::GroupUpsert facts =
+        cycle::FactsOf(engine.vocabulary(), TestGroup{.name = name, .min_member = minimum});
+    facts.queue = "team";
+    engine.Apply(facts);
+  }
+  // A workload whose pods are of a group of its name in `team`.
+  WorkloadSpec Gang(WorkloadSpec spec, int32_t minimum = 2) {
+    PutGroup(spec.name, minimum);
+    spec.gang = spec.name;
+    Put(spec);
+    return spec;
+  }
+  // Members that are promised a place.
+  [[nodiscard]] uint32_t PromisedCount() const {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < state().groups().size(); ++i)
+      count += gang::PromisedOf(state(), model::GroupId{i});
+    return count;
+  }
+};
 
 TEST(QueuedGangsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
   JointWorld world(/*preemption=*/true);
@@ -161,39 +201,107 @@ TEST(QueuedGangsTest, AGangThatStartedKeepsItsQuota) {
 // What others use of the queue of its group is not there for it: it waits until some is left, and
 // gives its quota back where others took it first.
 TEST(QueuedGangsTest, AGangWaitsForWhatIsLeftToItsGroupsQueue) {
-  JointWorld world({.joint_placement = true, .second_pass_delay = {}});
+  TeamWorld world({.joint_placement = true, .second_pass_delay = {}});
   world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
   world.Put(TestNode{.name = "n1", .cpu = 9000});
-  world.engine.Apply(
-      model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                         .name = "team",
-                         .uid = "team",
-                         .parent = "root",
-                         .quotas = {{.flavor = {},
-                                     .resource = model::kCpu,
-                                     .quota = {.borrowing_limit = 3000, .lending_limit = 0}}}});
-  for (const std::string name : {"g", "h"}) {
-    model::GroupUpsert facts =
-        FactsOf(world.engine.vocabulary(), TestGroup{.name = name, .min_member = 2});
-    facts.queue = "team";
-    world.engine.Apply(facts);
-  }
+  world.Team(3000);
+  world.PutGroup("h");
   world.Put(TestPod{.name = "other-0", .cpu = 1000, .node = "n1", .group = "h"}, "other");
   world.Put(TestPod{.name = "other-1", .cpu = 1000, .node = "n1", .group = "h"}, "other");
-  model::WorkloadUpsert o = world.FactsOf(WorkloadSpec{.name = "train", .count = 2, .created = 1});
-  o.slots[0].gang = world.engine.vocabulary().names.Intern("default/g");
-  world.engine.Apply(o);
+  const WorkloadSpec train = world.Gang({.name = "train", .count = 2, .created = 1});
   EXPECT_EQ(world.Cycle(), "default/train has a group that lacks 1000; ");
   world.Gone("other-0");
   EXPECT_EQ(world.Cycle(), "default/train: q spot 2000 n1 n1; ");
-  o.reserved = world.RowOf("train").decided;
-  o.status.reserved = o.status.admitted = true;
-  world.engine.Apply(o);
-  world.engine.Apply(model::ReservationOutcome{
-      .uid = "u-train", .outcome = model::WriteOutcome::kDone, .at = world.now});
+  world.ComesTrue(train);
   EXPECT_EQ(world.Cycle(), "");
   world.Put(TestPod{.name = "other-2", .cpu = 1000, .node = "n1", .group = "h"}, "other");
   EXPECT_EQ(world.Cycle(), "default/train gives up; ");
+}
+
+// Goal: a workload's pods are charged to the queue of their group from when it is admitted on: no two
+// are promised the same room, and nobody takes what is kept for pods to come (F07). Method: two
+// wait for a queue that has room for one of them, and a third is of a group without a workload.
+TEST(QueuedGangsTest, TheRoomOfAGroupsQueueIsGivenOutOnce) {
+  TeamWorld world({.joint_placement = true, .second_pass_delay = {}});
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+  world.Put(QueueSpec{.name = "r", .flavors = {{"spot", 9000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(3000);
+  const WorkloadSpec a = world.Gang({.name = "a", .count = 2, .created = 1});
+  world.Gang({.name = "b", .queue = "r", .count = 2, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; ");
+  EXPECT_LE(world.engine.wake_at(), world.now);
+  EXPECT_EQ(world.Cycle(), "default/b has a group that lacks 1000; ");
+  world.ComesTrue(a);
+  EXPECT_EQ(world.Cycle(), "");
+  world.PutGroup("c");
+  world.Put(TestPod{.name = "c-0", .cpu = 1000, .created = 1, .group = "c"});
+  world.Put(TestPod{.name = "c-1", .cpu = 1000, .created = 1, .group = "c"});
+  EXPECT_EQ(world.Cycle(), "");
+  world.Put(TestPod{.name = "a-0", .cpu = 1000, .created = 3, .group = "a"}, "a");
+  world.Put(TestPod{.name = "a-1", .cpu = 1000, .created = 3, .group = "a"}, "a");
+  EXPECT_EQ(world.Cycle(), "default/a-0 on n1; default/a-1 on n1; ");
+  EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>{});
+  world.Gone("c-0");
+  world.Gone("c-1");
+  world.Gone("a-0");
+  world.Gone("a-1");
+  world.Remove("a");
+  EXPECT_EQ(world.Cycle(), "default/b: r spot 2000 n1 n1; ");
+  EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>{});
+}
+
+// All pods of a workload are admitted, so the queue of their group has to hold all of them.
+TEST(QueuedGangsTest, MorePodsThanTheGroupNeedsAskForRoomToo) {
+  TeamWorld world({.joint_placement = true, .second_pass_delay = {}});
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(4000);
+  world.Gang({.name = "a", .count = 6, .created = 1});
+  EXPECT_EQ(world.Cycle(), "default/a has a group that lacks 2000; ");
+  world.Team(6000);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 6000 n1 n1 n1 n1 n1 n1; ");
+}
+
+// A member that did what it was to do counts for the group, and the next pod asks for room.
+TEST(QueuedGangsTest, WhoIsDoneLeavesTheNextPodToAsk) {
+  TeamWorld world({.joint_placement = true, .second_pass_delay = {}});
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(500);
+  world.Put(TestPod{.name = "a-0", .cpu = 1000, .node = "n1", .finished = true, .group = "a"}, "a");
+  world.Gang({.name = "a", .created = 1}, /*minimum=*/1);
+  EXPECT_EQ(world.Cycle(), "default/a has a group that lacks 500; ");
+}
+
+// Goal: what a queue can't hold any more is kept from nobody. Method: gangs are promised what another
+// leaves, and their queue shrinks: whoever it could hold stays promised, the last give it back.
+TEST(QueuedGangsTest, AGangGivesBackWhatItsQueueCanNotHoldAnyMore) {
+  for (const int64_t left : {20'000, 30'000}) {
+    TeamWorld world(/*preemption=*/true);
+    world.Put(TestNode{.name = "n1", .cpu = 32'000});
+    world.Put(TestNode{.name = "n2", .cpu = 32'000});
+    world.Team(60'000);
+    for (const std::string node : {"n1", "n2"})
+      world.Put(TestPod{.name = "fill-" + node, .cpu = 32'000, .node = node});
+    for (const std::string name : {"g", "h"}) {
+      world.PutGroup(name);
+      for (const std::string i : {"-0", "-1"})
+        world.Put(TestPod{.name = name + i, .cpu = 14'000, .group = name});
+    }
+    world.Cycle();
+    for (const std::string node : {"n1", "n2"}) {
+      world.Put(TestPod{.name = "fill-" + node, .cpu = 32'000, .node = node, .terminating = true});
+    }
+    for (int i = 0; i < 3; ++i) world.Cycle();
+    EXPECT_EQ(world.PromisedCount(), 4u);
+    world.Team(left);
+    world.Cycle();
+    EXPECT_EQ(world.PromisedCount(), left == 30'000 ? 2u : 0u);
+    world.Gone("fill-n1");
+    world.Gone("fill-n2");
+    EXPECT_EQ(world.Cycle(), left == 30'000 ? "default/g-0 on n1; default/g-1 on n1; " : "");
+  }
 }
 
 // The same owner evicts pods from nodes: what it is promised, its quota and its nodes, is its own

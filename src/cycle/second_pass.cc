@@ -118,7 +118,7 @@ Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   if (!row.status.active || !IsRead(row)) return Pass::kNone;
   const model::Faults& faults = state.faults();
   if (MayBeLetGo(row) && !faults.unready_keeps_quota && !faults.unready_gets_quota &&
-      gang::NoneStarted(state, row) && gang::WhyUnready(state, row)) {
+      gang::NoneStarted(state, row) && gang::WhyUnready(state, workload)) {
     return Pass::kLetGo;
   }
   if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
@@ -174,7 +174,7 @@ void SecondPass::Index(const Workload& row, WorkloadId workload) {
 
 // Of one that is gone the name is not known any more.
 void SecondPass::NoteGroup(const model::State& state, model::GroupId group) {
-  groups_moved_ = !to_start_.empty();
+  NoteQuota();
   if (!state.groups().used(group)) {
     for (const auto& [workload, gangs] : gangs_of_) to_ask_.insert(workload);
     return;
@@ -212,7 +212,8 @@ void SecondPass::NoteQueue(const model::QueueName& queue) {
 }
 
 Instant SecondPass::wake_at() const {
-  if (!to_ask_.empty() || (nodes_lifted_ && !waits_.empty()) || groups_moved_) return Instant{};
+  if (!to_ask_.empty() || (nodes_lifted_ && !waits_.empty()) || groups_moved_ || members_moved_)
+    return Instant{};
   return later_.empty() ? Instant::Never() : later_.begin()->first;
 }
 
@@ -240,6 +241,7 @@ void SecondPass::Serve(model::State& state, Instant now, SlotPlacer& placer, mod
   }
   if (std::exchange(nodes_lifted_, false)) to_ask_.merge(std::exchange(waits_, {}));
   if (std::exchange(groups_moved_, false)) to_ask_.insert(to_start_.begin(), to_start_.end());
+  if (std::exchange(members_moved_, false)) AskWithoutGroups(state);
   for (const WorkloadId id : InOrder(state)) {
     waits_.erase(id);
     const Pass pass = PassNow(state, id);
@@ -259,6 +261,15 @@ void SecondPass::Serve(model::State& state, Instant now, SlotPlacer& placer, mod
     }
     if (state.faults().second_pass_replayed) planted_.erase(id);
     Decide(state, id, pass, placer, plan);
+  }
+}
+
+void SecondPass::AskWithoutGroups(const model::State& state) {
+  const auto is_missing = [&](NameId gang) {
+    return !state.groups().FindKey(state.FindKey(state.NameOf(gang))).valid();
+  };
+  for (const auto& [workload, gangs] : gangs_of_) {
+    if (std::ranges::any_of(gangs, is_missing)) to_ask_.insert(workload);
   }
 }
 
@@ -320,7 +331,7 @@ void SecondPass::LacksTopology(model::State& state, PassDecision decision, model
 }
 
 void SecondPass::LetGo(model::State& state, PassDecision decision, model::Plan& plan) {
-  if (auto unready = gang::WhyUnready(state, state.workloads().at(decision.workload)))
+  if (auto unready = gang::WhyUnready(state, decision.workload))
     decision.gang = std::move(unready->why);
   state.GiveUp(decision.workload);
   plan.passes.push_back(std::move(decision));
@@ -349,7 +360,8 @@ std::vector<WorkloadId> SecondPass::Missed(const model::State& state,
     if (!state.workloads().used(id) || PassOf(state, id, joint_) == Pass::kNone) continue;
     const Workload& row = state.workloads().at(id);
     if (row.write != model::WriteStage::kNone || row.claimant.valid()) continue;
-    if (to_ask_.contains(id) || (groups_moved_ && to_start_.contains(id))) continue;
+    if (to_ask_.contains(id) || (groups_moved_ && to_start_.contains(id)) || members_moved_)
+      continue;
     if (seen_.contains(id) && later_.contains({DueFrom(row, id), id})) continue;
     if (waits_.contains(id)) {
       if (nodes_lifted_) continue;
@@ -377,7 +389,7 @@ bool SecondPass::WouldDecide(model::State& state, const place::Evaluator& evalua
 
 // The queues follow from the rows.
 void SecondPass::AddTo(Hasher& hasher) const {
-  hasher.Add(nodes_lifted_ && !waits_.empty()).Add(groups_moved_);
+  hasher.Add(nodes_lifted_ && !waits_.empty()).Add(groups_moved_).Add(members_moved_);
   for (const auto* ids : {&to_ask_, &waits_, &to_start_}) {
     hasher.Add(ids->size());
     for (const WorkloadId id : *ids) hasher.Add(id.value);

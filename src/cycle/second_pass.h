@@ -48,9 +48,14 @@ class SecondPass {
   void Sync(const model::State& state, model::WorkloadId workload);
   // What the queue asks for, or who leaves in it, may be another. O(those that are kept of it).
   void NoteQueue(const model::QueueName& queue);
-  // The group, or a member of it, came, went or changed; it is there or not. Of those whose groups
-  // have not started all are asked: members of another may have what is left to their queue.
+  // The group, or a member of it, came, went or changed; it is there or not.
   void NoteGroup(const model::State& state, model::GroupId group);
+  // A pod changed or is gone, of whose group there is perhaps nothing: those are asked whose groups
+  // are not there.
+  void NoteMember() { members_moved_ = !gangs_of_.empty(); }
+  // What is left to queues of groups may be another: of those whose groups have not started all are
+  // asked.
+  void NoteQuota() { groups_moved_ = !to_start_.empty(); }
   // Nodes may hold what they could not.
   void NoteNodes() { nodes_lifted_ = true; }
   void Serve(model::State& state, Instant now, SlotPlacer& placer, model::Plan& plan);
@@ -66,6 +71,7 @@ class SecondPass {
 
  private:
   void Forget(model::WorkloadId workload);
+  void AskWithoutGroups(const model::State& state);
   [[nodiscard]] model::Pass PassNow(const model::State& state, model::WorkloadId workload) const;
   void Index(const model::Workload& row, model::WorkloadId workload);
   void Plant(const model::State& state, model::WorkloadId workload);
@@ -87,6 +93,7 @@ class SecondPass {
 
   bool nodes_lifted_ = false;
   bool groups_moved_ = false;
+  bool members_moved_ = false;
   // Whose rows are such that something may be due, by the name of their ClusterQueue.
   std::map<model::NameId, std::set<model::WorkloadId>> of_queue_;
   std::map<model::WorkloadId, model::NameId> queue_of_;

@@ -38,6 +38,7 @@ struct WorkloadSpec {
   int64_t requeue_at = 0;
   std::string job = {};   // The name of its Job; empty: its own.
   bool preempts = false;  // So may its pods, which are of its priority.
+  std::string gang = {};  // The group that its pods name; empty: none.
 };
 
 // An engine and the API of queues and workloads, as far as quota sees it.
@@ -84,6 +85,7 @@ class QuotaWorld {
                     .count = w.count,
                     .priority = w.priority,
                     .preempts = w.preempts}};
+    if (!w.gang.empty()) facts.slots[0].gang = v.names.Intern("default/" + w.gang);
     return facts;
   }
   void Put(const WorkloadSpec& w) { engine.Apply(FactsOf(w)); }

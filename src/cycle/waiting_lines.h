@@ -33,8 +33,9 @@ enum class LineKind : uint8_t {
 inline constexpr uint32_t kLineKindsCount = 3;
 
 // Pods that are placed alike wait in one line: one class, one node name if they are pinned, one
-// kind, and of queued jobs or not. What is true of the head's chances is true of the rest, so a line is tried, blocked and
-// woken as one; but for the nodes that holders were promised, which are theirs alone.
+// kind, and of queued jobs or not. What is true of the head's chances is true of the rest, so a
+// line is tried, blocked and woken as one; but for the nodes that holders were promised, which are
+// theirs alone.
 struct Line {
   model::ClassId class_id;  // Invalid in a free row.
   model::Pin pin;
@@ -77,8 +78,8 @@ class WaitingLines {
   // The order in which pods are served.
   [[nodiscard]] static bool PodBefore(const model::State& state, model::PodId a, model::PodId b);
 
-  // Puts the pod in the line that is of it (Line) and of the kind, or moves it there. A blocked line stays
-  // blocked unless the pod's priority is above the one that failed.
+  // Puts the pod in the line that is of it (Line) and of the kind, or moves it there. A blocked
+  // line stays blocked unless the pod's priority is above the one that failed.
   void Put(const model::State& state, model::PodId pod, LineKind kind);
   void Remove(const model::State& state, model::PodId pod);
   [[nodiscard]] bool contains(model::PodId pod) const {

@@ -308,29 +308,6 @@ std::optional<RoleNeed> LacksWith(const State& state, const model::Workload& wor
   return lacks({}, group.min_member);
 }
 
-// The least that as many of the workload's pods as the group needs ask for.
-std::vector<model::ResourceAmount> LeastToCome(const State& state, const model::Workload& workload,
-                                               NameId gang, uint32_t needed) {
-  std::map<model::ResourceId, std::vector<Asking>> asking;
-  for (const model::WorkloadSlots& set : workload.slots) {
-    if (set.gang != gang) continue;
-    const model::ClassSpec& spec = state.vocabulary().classes.at(set.class_id);
-    for (const auto& [resource, amount] : state.vocabulary().bundles.View(spec.requests))
-      asking[resource].push_back({.amount = amount, .role = set.role, .count = set.count});
-  }
-  std::vector<model::ResourceAmount> least;
-  const uint32_t all = PodsToCome(workload, gang, {});
-  for (auto& [resource, of] : asking) {
-    uint32_t ask = 0;
-    for (const Asking& one : of) ask += one.count;
-    std::ranges::sort(of, {}, &Asking::amount);
-    // Those that ask for none of it come first.
-    const uint32_t none = all - ask;
-    least.push_back({resource, TakeLeast(of, {}, needed > none ? needed - none : 0)});
-  }
-  return least;
-}
-
 uint32_t NeededOf(const State& state, const model::Workload& workload, GroupId g) {
   const int64_t needed =
       int64_t{state.groups().at(g).min_member} - MembersBeside(state, workload, g, {});
@@ -354,7 +331,8 @@ bool NoneStarted(const State& state, const model::Workload& workload) {
   return !started;
 }
 
-std::optional<Unready> WhyUnready(const State& state, const model::Workload& workload) {
+std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id) {
+  const model::Workload& workload = state.workloads().at(id);
   std::set<NameId> asked;
   for (const model::WorkloadSlots& set : workload.slots) {
     if (!set.gang.valid() || !asked.insert(set.gang).second) continue;
@@ -370,9 +348,7 @@ std::optional<Unready> WhyUnready(const State& state, const model::Workload& wor
     if (!IsLetIn(state, g)) {
       if (auto barred = RefusalOfBarred(state, g)) return Unready{std::move(barred)};
     }
-    const uint32_t needed = NeededOf(state, workload, g);
-    if (const auto lacks = state.ShortFor(g, LeastToCome(state, workload, set.gang, needed)))
-      return Unready{RefusalOf(state, g, *lacks)};
+    if (const auto lacks = state.ShortFor(id, g)) return Unready{RefusalOf(state, g, *lacks)};
   }
   return std::nullopt;
 }

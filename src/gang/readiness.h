@@ -50,13 +50,13 @@ struct Need {
 [[nodiscard]] bool IsForQuota(const model::Refusal& refusal);  // What the queue has too little of.
 
 // Of a workload whose pods are to come: the groups that they name could not start with them. A
-// group that is not there, has no room in its queue, or would have too few members.
+// group that is not there, has no room in its queue for all of them, or would have too few members.
 struct Unready {
   std::optional<model::Refusal> why;  // Nothing: the group is not there.
 };
-// Nothing: they could, as far as that is known before nodes are asked. O(members + pod sets).
+// Nothing: they could, as far as that is known before nodes are asked. O(members + places).
 [[nodiscard]] std::optional<Unready> WhyUnready(const model::State& state,
-                                                const model::Workload& workload);
+                                                model::WorkloadId workload);
 // Whether none of its pods of such a group has or gets a node, or did what it was to do.
 // O(members).
 [[nodiscard]] bool NoneStarted(const model::State& state, const model::Workload& workload);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -223,34 +224,69 @@ class QueueAuditor {
                                    state_.KeyOf(pod.key)));
   }
 
+  // What pods ask for that are to come to places of workloads is kept for it.
+  [[nodiscard]] std::map<BundleId, uint32_t> ToCome(const Group& group) const {
+    std::map<BundleId, uint32_t> to_come;
+    for (uint32_t i = 0; i < state_.workloads().size(); ++i) {
+      const WorkloadId id{i};
+      if (!state_.workloads().used(id)) continue;
+      const Workload& row = state_.workloads().at(id);
+      const auto add = [&](const Slot& slot) {
+        const WorkloadSlots& set = row.slots[slot.pod_set];
+        if (set.gang.valid() && state_.NameOf(set.gang) == state_.KeyOf(group.key))
+          ++to_come[state_.vocabulary().classes.at(set.class_id).requests];
+      };
+      for (const SlotTable::Place& place : state_.slots().PlacesOf(id)) {
+        if (place.claim.valid()) add(place.slot);
+      }
+      const auto promised = state_.slots().PromisedOf(id);
+      for (size_t k = 0; k < promised.size(); ++k) {
+        if (promised[k].valid()) add(row.promised.slots[k]);
+      }
+    }
+    return to_come;
+  }
+
   // What it was let in with stays its own: what its members will have once all that leave are gone,
-  // and what is kept for it, are together what it asks for.
+  // what pods that are to come will, and what is kept for it, are together what it asks for.
   void CheckRest(GroupId id) {
     const Group& group = state_.groups().at(id);
     const uint32_t account = AccountOf(group);
-    const std::vector<ClaimText> found = ClaimsOn(group.uid, /*of_members=*/true);
+    const std::map<BundleId, uint32_t> to_come = ToCome(group);
+    const BundleTable& bundles = state_.vocabulary().bundles;
     std::vector<ResourceAmount> rest;
     if (account != kNoAccount && IsKeptFor(group)) {
-      for (ResourceAmount a : state_.vocabulary().bundles.View(group.min_resources)) {
+      for (ResourceAmount a : bundles.View(group.min_resources)) {
         state_.groups().ForMembers(group.key, [&](PodId pod) {
           const Pod& row = state_.pods().at(pod);
           const ClaimId on_node = state_.ledger().NodeClaimOf(state_.OwnerOf(pod));
           if (on_node.valid() && state_.ledger().claim(on_node).state != ClaimState::kReleasing)
-            a.amount -= state_.vocabulary().bundles.AmountOf(row.charge, a.resource);
+            a.amount -= bundles.AmountOf(row.charge, a.resource);
         });
+        for (const auto& [bundle, count] : to_come)
+          a.amount -= count * bundles.AmountOf(bundle, a.resource);
         if (a.amount > 0) rest.push_back(a);
       }
     }
-    const bool full = found.empty() && state_.ledger().slots_charged() >= limits::kSlotsMax;
-    const bool good =
-        rest.empty()
-            ? found.empty()
-            : full ||
-                  (found.size() == 1 && std::get<1>(found[0]) == account &&
-                   std::get<4>(found[0]) == ClaimState::kReserved &&
-                   std::ranges::equal(
-                       state_.vocabulary().bundles.View(BundleId{std::get<3>(found[0])}), rest));
-    if (!good)
+    std::vector<ClaimText> expected;
+    const auto expect = [&](BundleId bundle, uint32_t count) {
+      expected.emplace_back(0, account, count, bundle.value, ClaimState::kReserved,
+                            group.priority.value_or(0), OwnerId{}.value);
+    };
+    if (account != kNoAccount) {
+      for (const auto& [bundle, count] : to_come) expect(bundle, count);
+    }
+    const std::vector<ClaimText> found = ClaimsOn(group.uid, /*of_members=*/true);
+    const auto is_rest = [&](const ClaimText& c) {
+      return std::ranges::equal(bundles.View(BundleId{std::get<3>(c)}), rest);
+    };
+    if (!rest.empty()) {
+      const auto at = std::ranges::find_if(found, is_rest);
+      expect(at == found.end() ? BundleId{} : BundleId{std::get<3>(*at)}, 1);
+    }
+    std::ranges::sort(expected);
+    const bool full = state_.ledger().slots_charged() >= limits::kSlotsMax;
+    if (!full && found != expected)
       found_.push_back(fmt::format("group {}: what is kept for it is not what it lacks",
                                    state_.KeyOf(group.key)));
   }

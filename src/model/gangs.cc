@@ -72,12 +72,11 @@ void State::CleanByName(KeyId group) {
 
 void State::DropGroup(GroupId id) {
   const Group row = groups_.at(id);
-  if (const ClaimId rest = ledger_.first_of_owner(row.uid); rest.valid()) {
-    Transaction t = Begin();
-    t.End(rest);
-    t.Commit(Cause::kOwnerDeleted);
-  }
+  Transaction t = Begin();
+  while (ledger_.first_of_owner(row.uid).valid()) t.End(ledger_.first_of_owner(row.uid));
+  t.Commit(Cause::kOwnerDeleted);
   std::erase(unsettled_, id);
+  std::erase(to_come_, id);
   groups_.SetQueue(id, NameId{});
   groups_.Remove(id);
   changed_groups_.push_back(id);

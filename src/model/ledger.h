@@ -188,6 +188,9 @@ class Ledger {
   // moved.
   [[nodiscard]] uint64_t quota_moves() const { return quota_moves_; }
   void NoteQuotaMoved() { ++quota_moves_; }
+  // Counts committed changes of claims on the tree: those, and what charges more.
+  [[nodiscard]] uint64_t quota_charges() const { return quota_charges_; }
+  void NoteQuotaCharged() { ++quota_charges_; }
 
   // allocatable - held - releasing - reserved by others of at least the viewer's priority. Of the
   // tree: what is left, and reserved is what all others reserved, for quota that somebody waits for
@@ -255,6 +258,7 @@ class Ledger {
   QuotaTree quota_;         // Its rows are those of the tree.
   int64_t slots_charged_ = 0;
   uint64_t quota_moves_ = 0;
+  uint64_t quota_charges_ = 0;
   std::vector<uint8_t> devices_count_;
   std::vector<Claim> claims_;
   std::vector<ClaimId> free_claims_;

@@ -174,6 +174,7 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
   PutReservation(t, row.uid, {}, left);
   Replace(t, id, {});
   PutPromised(t, id);
+  NoteToCome(id);
   Commit(t, cause);
   NoteLeft(left);
   DropLeftGhosts();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,8 @@
 // What members of groups are charged to the queues of their groups: each that has a claim on a node
 // has one of the same amounts and state on its queue, begun, changed and ended in the transaction
 // of the other. What a group that was let in needs beyond what its members have is reserved for it
-// there (docs/design/0010-gangs.md).
+// there (docs/design/0010-gangs.md), and so is what pods ask for that are to come to places of
+// workloads (0012).
 namespace berth::model {
 namespace {
 
@@ -96,9 +98,50 @@ void State::Unsettle(GroupId group) {
   if (unsettled_.empty() || unsettled_.back() != group) unsettled_.push_back(group);
 }
 
-// What it asked to be kept for it beyond what its members will have once all that leave are gone.
-// So who begins to leave, or is gone, leaves nothing to others, and what was found for the group
-// when it was let in stays found. O(members).
+// Pods of each set that are to come to places that it has or is promised. O(places).
+std::vector<uint32_t> State::ToComeOf(WorkloadId id) const {
+  if (!workloads_.used(id)) return {};
+  const Workload& row = workloads_.at(id);
+  std::vector<uint32_t> to_come(row.slots.size());
+  const auto add = [&](const Slot& slot) {
+    if (slot.pod_set < to_come.size()) ++to_come[slot.pod_set];
+  };
+  for (const SlotTable::Place& place : slots_.PlacesOf(id)) {
+    if (place.claim.valid()) add(place.slot);
+  }
+  // What is promised no more may be about to end.
+  const std::span<const ClaimId> promised = slots_.PromisedOf(id);
+  for (size_t i = 0; i < std::min(promised.size(), row.promised.slots.size()); ++i) {
+    if (promised[i].valid()) add(row.promised.slots[i]);
+  }
+  return to_come;
+}
+
+// Those that name the group, by what each asks for.
+std::map<BundleId, uint32_t> State::ToComeOf(GroupId id, WorkloadId workload) const {
+  std::map<BundleId, uint32_t> asked;
+  const NameId gang = vocabulary_.names.Find(KeyOf(groups_.at(id).key));
+  const std::vector<uint32_t> to_come = ToComeOf(workload);
+  for (size_t i = 0; i < to_come.size(); ++i) {
+    const WorkloadSlots& set = workloads_.at(workload).slots[i];
+    if (to_come[i] > 0 && set.gang == gang)
+      asked[vocabulary_.classes.at(set.class_id).requests] += to_come[i];
+  }
+  return asked;
+}
+
+std::map<BundleId, uint32_t> State::ToComeOf(GroupId id) const {
+  std::map<BundleId, uint32_t> to_come;
+  const NameId gang = vocabulary_.names.Find(KeyOf(groups_.at(id).key));
+  for (const WorkloadId workload : slots_.ToComeOf(gang)) {
+    for (const auto& [bundle, count] : ToComeOf(id, workload)) to_come[bundle] += count;
+  }
+  return to_come;
+}
+
+// What it asked to be kept for it beyond what its members will have once all that leave are gone,
+// and pods that are to come. So who begins to leave, or is gone, leaves nothing to others, and what
+// was found for the group when it was let in stays found. O(members + places).
 std::vector<ResourceAmount> State::RestOf(GroupId id) const {
   const Group& group = groups_.at(id);
   const std::span<const ResourceAmount> all = vocabulary_.bundles.View(group.min_resources);
@@ -112,43 +155,111 @@ std::vector<ResourceAmount> State::RestOf(GroupId id) const {
     for (ResourceAmount& a : rest)
       a.amount -= vocabulary_.bundles.AmountOf(ledger_.claim(share).bundle, a.resource);
   });
+  for (const auto& [bundle, count] : ToComeOf(id)) {
+    for (ResourceAmount& a : rest)
+      a.amount -= count * vocabulary_.bundles.AmountOf(bundle, a.resource);
+  }
   std::erase_if(rest, [](const ResourceAmount& a) { return a.amount <= 0; });
   return rest;
 }
 
-void State::SettleRest(Transaction& t, GroupId id) {
+// What is reserved for it on its queue: of pods to come a claim for all that ask for the same, and
+// the rest of what it asked for. Beyond what is counted nothing is kept, whatever was let in.
+std::vector<Claim> State::KeptFor(GroupId id) {
   const Group& group = groups_.at(id);
   const QueueId q = ChargedQueueOf(id);
-  const ClaimId before = ledger_.first_of_owner(group.uid);
-  const bool keeps = q.valid() && IsKeptFor(group);
-  const std::vector<ResourceAmount> rest = keeps ? RestOf(id) : std::vector<ResourceAmount>();
-  if (rest.empty()) {
-    if (before.valid()) t.End(before);
-    return;
+  std::vector<Claim> kept;
+  if (!q.valid()) return kept;
+  Claim claim{.owner = group.uid,
+              .account = AccountId::OfTree(queues_.AccountOf(q, NameId{})),
+              .priority = group.priority.value_or(0),
+              .state = ClaimState::kReserved,
+              .why = ClaimWhy::kAdmitted};
+  for (const auto& [bundle, count] : ToComeOf(id)) {
+    claim.bundle = bundle;
+    claim.count = count;
+    kept.push_back(claim);
   }
-  const Claim wanted{.owner = group.uid,
-                     .account = AccountId::OfTree(queues_.AccountOf(q, NameId{})),
-                     .bundle = vocabulary_.bundles.Intern(rest),
-                     .priority = group.priority.value_or(0),
-                     .state = ClaimState::kReserved,
-                     .why = ClaimWhy::kPipelined};
-  if (!before.valid()) {
-    // Beyond that nothing is kept, whatever was let in.
-    if (ledger_.slots_charged() < limits::kSlotsMax) t.Add(wanted);
-  } else if (!SameClaim(ledger_.claim(before), wanted)) {
-    t.Change(before, wanted);
-  }
+  claim.count = 1;
+  claim.why = ClaimWhy::kPipelined;
+  const std::vector<ResourceAmount> rest =
+      IsKeptFor(group) ? RestOf(id) : std::vector<ResourceAmount>();
+  if (rest.empty()) return kept;
+  claim.bundle = vocabulary_.bundles.Intern(rest);
+  kept.push_back(claim);
+  return kept;
 }
 
+void State::SettleRest(Transaction& t, GroupId id) {
+  std::vector<Claim> wanted = KeptFor(id);
+  std::vector<ClaimId> others;
+  for (ClaimId claim = ledger_.first_of_owner(groups_.at(id).uid); claim.valid();
+       claim = ledger_.claim(claim).next_of_owner) {
+    const auto same = std::ranges::find_if(
+        wanted, [&](const Claim& c) { return SameClaim(ledger_.claim(claim), c); });
+    if (same == wanted.end()) {
+      others.push_back(claim);
+    } else {
+      wanted.erase(same);
+    }
+  }
+  for (const Claim& claim : wanted) {
+    const int64_t before = others.empty() ? 0 : ledger_.claim(others.back()).count;
+    if (claim.count > before &&
+        ledger_.slots_charged() + claim.count - before > limits::kSlotsMax) {
+      continue;
+    }
+    if (others.empty()) {
+      t.Add(claim);
+    } else {
+      t.Change(others.back(), claim);
+      others.pop_back();
+    }
+  }
+  for (const ClaimId claim : others) t.End(claim);
+}
+
+// What is to come is settled when all that was decided with it stands (Commit).
 void State::SettleRests(Transaction& t) {
   for (const GroupId group : std::exchange(unsettled_, {})) {
-    if (groups_.used(group)) SettleRest(t, group);
+    const bool later = std::ranges::find(to_come_, group) != to_come_.end();
+    if (groups_.used(group) && !later) SettleRest(t, group);
   }
 }
 
 void State::Commit(Transaction& t, Cause cause) {
   SettleRests(t);
   t.Commit(cause);
+  if (to_come_.empty()) return;
+  Transaction then = Begin();
+  for (const GroupId group : std::exchange(to_come_, {})) {
+    if (groups_.used(group)) SettleRest(then, group);
+  }
+  then.Commit(Cause::kObserved);
+}
+
+// After each change of its claims on nodes: what is kept for its gangs follows from them.
+// O(places), where its pods name a group.
+void State::NoteToCome(WorkloadId id) {
+  const auto names_one = [](const WorkloadSlots& set) { return set.gang.valid(); };
+  const bool any = workloads_.used(id) && std::ranges::any_of(workloads_.at(id).slots, names_one);
+  if (!any && slots_.of(id).gangs.empty()) return;
+  std::vector<NameId> gangs;
+  const std::vector<uint32_t> to_come = ToComeOf(id);
+  for (size_t i = 0; i < to_come.size(); ++i) {
+    const NameId gang = workloads_.at(id).slots[i].gang;
+    if (to_come[i] > 0 && gang.valid() && std::ranges::find(gangs, gang) == gangs.end())
+      gangs.push_back(gang);
+  }
+  std::ranges::sort(gangs);
+  std::vector<NameId> concerned = slots_.of(id).gangs;
+  concerned.insert(concerned.end(), gangs.begin(), gangs.end());
+  slots_.SetGangs(id, std::move(gangs));
+  for (const NameId gang : concerned) {
+    const GroupId group = groups_.FindKey(keys_.Find(NameOf(gang)));
+    if (group.valid() && std::ranges::find(to_come_, group) == to_come_.end())
+      to_come_.push_back(group);
+  }
 }
 
 // Those who name the group.
@@ -199,18 +310,17 @@ void State::ChangeGroupsOf(NameId queue) {
 
 // ---- What is left ----------------------------------------------------------------------------
 
-// `own`: claims on the queue that do not count. What nobody could ever have is told first.
+// `own`: what of that is reserved for who asks. What nobody could ever have is told first.
 std::optional<State::QuotaShort> State::ShortIn(QueueId q, std::span<const ResourceAmount> need,
-                                                std::span<const ClaimId> own, bool to_come) const {
+                                                const Amounts& own, bool to_come) const {
   const QuotaTree& tree = ledger_.quota();
   const uint32_t account = queues_.AccountOf(q, NameId{});
   CHECK_NE(account, kNoAccount);
   std::optional<QuotaShort> lacks;
   for (const ResourceAmount& a : need) {
-    Amount reserved = 0;
-    for (const ClaimId id : own)
-      reserved += vocabulary_.bundles.AmountOf(ledger_.claim(id).bundle, a.resource);
-    QuotaTree::Left left = tree.LeftFor(QuotaView::kFuture, a.resource, account, reserved);
+    const auto reserved = own.find(a.resource);
+    QuotaTree::Left left = tree.LeftFor(QuotaView::kFuture, a.resource, account,
+                                        reserved == own.end() ? 0 : reserved->second);
     if (!to_come) {
       const QuotaTree::Left now = tree.LeftFor(QuotaView::kPhysical, a.resource, account);
       if (now.amount < left.amount) left = now;
@@ -228,15 +338,29 @@ std::optional<State::QuotaShort> State::ShortIn(QueueId q, std::span<const Resou
   return lacks;
 }
 
+void State::AddAmounts(BundleId bundle, Amount count, Amounts& to) const {
+  for (const ResourceAmount& a : vocabulary_.bundles.View(bundle))
+    to[a.resource] += count * a.amount;
+}
+
+// Of what is reserved for it the part that is for any of its members.
+void State::AddRest(GroupId id, Amounts& to) const {
+  for (ClaimId claim = ledger_.first_of_owner(groups_.at(id).uid); claim.valid();
+       claim = ledger_.claim(claim).next_of_owner) {
+    const Claim& c = ledger_.claim(claim);
+    if (c.why == ClaimWhy::kPipelined) AddAmounts(c.bundle, c.count, to);
+  }
+}
+
 std::optional<State::QuotaShort> State::ShortFor(PodId member, bool to_come) const {
   const GroupId group = GroupOf(member);
   const QueueId q = group.valid() ? ChargedQueueOf(group) : QueueId{};
   if (!q.valid()) return std::nullopt;
-  std::vector<ClaimId> own;
-  for (const ClaimId id :
-       {ledger_.first_of_owner(groups_.at(group).uid), ShareOf(OwnerOf(member))}) {
-    if (id.valid() && ledger_.claim(id).state == ClaimState::kReserved) own.push_back(id);
-  }
+  Amounts own;
+  AddRest(group, own);
+  const ClaimId share = ShareOf(OwnerOf(member));
+  if (share.valid() && ledger_.claim(share).state == ClaimState::kReserved)
+    AddAmounts(ledger_.claim(share).bundle, 1, own);
   return ShortIn(q, vocabulary_.bundles.View(pods_.at(member).charge), own, to_come);
 }
 
@@ -261,23 +385,40 @@ std::optional<State::QuotaShort> State::ShortFor(GroupId group) const {
   return ShortIn(q, RestOf(group), {}, /*to_come=*/true);
 }
 
-std::optional<State::QuotaShort> State::ShortFor(GroupId group,
-                                                 std::span<const ResourceAmount> need) const {
+std::optional<State::QuotaShort> State::ShortFor(WorkloadId workload, GroupId group) const {
   const QueueId q = ChargedQueueOf(group);
   if (!q.valid()) return std::nullopt;
-  std::vector<ClaimId> own;
-  if (const ClaimId kept = ledger_.first_of_owner(groups_.at(group).uid); kept.valid())
-    own.push_back(kept);
+  const Workload& row = workloads_.at(workload);
+  const NameId gang = vocabulary_.names.Find(KeyOf(groups_.at(group).key));
+  Amounts own;
+  for (const auto& [bundle, count] : ToComeOf(group, workload)) AddAmounts(bundle, count, own);
   groups_.ForMembers(groups_.at(group).key, [&](PodId pod) {
     const ClaimId share = ShareOf(OwnerOf(pod));
-    if (share.valid() && ledger_.claim(share).state == ClaimState::kReserved) own.push_back(share);
+    const bool promised = share.valid() && ledger_.claim(share).state == ClaimState::kReserved;
+    if (promised && row.job.valid() && pods_.at(pod).job == row.job)
+      AddAmounts(ledger_.claim(share).bundle, 1, own);
   });
+  // Of who was admitted those without a place stand in line, and ask for themselves.
+  Amounts asked;
+  if (!ChargedTo(row).charges.empty()) {
+    asked = own;
+  } else {
+    for (const WorkloadSlots& set : row.slots) {
+      if (set.gang == gang)
+        AddAmounts(vocabulary_.classes.at(set.class_id).requests, set.count, asked);
+    }
+  }
+  AddRest(group, own);
+  std::vector<ResourceAmount> need;
+  for (const auto& [resource, amount] : asked) need.push_back({resource, amount});
   return ShortIn(q, need, own, /*to_come=*/true);
 }
 
 std::optional<State::QuotaShort> State::NeverFor(GroupId group,
                                                  std::span<const ResourceAmount> need) const {
-  const std::optional<QuotaShort> lacks = ShortFor(group, need);
+  const QueueId q = ChargedQueueOf(group);
+  if (!q.valid()) return std::nullopt;
+  const std::optional<QuotaShort> lacks = ShortIn(q, need, {}, /*to_come=*/true);
   return lacks && lacks->never ? lacks : std::nullopt;
 }
 

@@ -52,6 +52,23 @@ std::span<const PodId> SlotTable::SeekersOf(OwnerId job) const {
   return at->second.seekers;
 }
 
+std::span<const WorkloadId> SlotTable::ToComeOf(NameId gang) const {
+  const auto at = of_gang_.find(gang);
+  if (at == of_gang_.end()) return {};
+  return at->second;
+}
+
+void SlotTable::SetGangs(WorkloadId workload, std::vector<NameId> gangs) {
+  std::vector<NameId>& before = of(workload).gangs;
+  if (before == gangs) return;
+  for (const NameId gang : before) {
+    std::erase(of_gang_[gang], workload);
+    if (of_gang_[gang].empty()) of_gang_.erase(gang);
+  }
+  for (const NameId gang : gangs) of_gang_[gang].push_back(workload);
+  before = std::move(gangs);
+}
+
 void SlotTable::DropJob(OwnerId job) {
   const auto at = jobs_.find(job);
   if (at->second.workloads.empty() && at->second.seekers.empty()) jobs_.erase(at);
@@ -289,6 +306,7 @@ void State::PutPromised(Transaction& t, WorkloadId id) {
     claims.push_back(there ? t.Add(PromisedClaim(id, slot)) : ClaimId{});
     if (there) ++slots_.free_count_;
   }
+  NoteToCome(id);
 }
 
 // The pods are to leave their nodes for a pod or a workload.
@@ -424,13 +442,14 @@ void State::PutSlots(Transaction& t, WorkloadId id) {
       EndSlot(t, id, i);
     }
   }
+  NoteToCome(id);
 }
 
 void State::SettleSlots(WorkloadId id) {
   MakeRowsOfSlots(id);
   Transaction t = Begin();
   PutSlots(t, id);
-  t.Commit(Cause::kObserved);
+  Commit(t, Cause::kObserved);
   DropLeftGhosts();
 }
 
@@ -634,7 +653,8 @@ bool State::TakePlace(PodId id) {
   const NameId node = slots_.PlacesOf(workload)[*place].slot.node;
   Transaction t = Begin();
   EndSlot(t, workload, *place);
-  t.Commit(Cause::kAdopted);
+  NoteToCome(workload);
+  Commit(t, Cause::kAdopted);
   slots_.Take(id, pods_.at(id).priority, workload, *place);
   changed_pods_.push_back(id);
   if (!stands) pods_.mutable_at(id).slot = node;

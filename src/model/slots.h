@@ -75,6 +75,9 @@ class SlotTable {
   [[nodiscard]] uint32_t free_count() const { return free_count_; }
   // Pods that count for the job and took no slot. Valid until the next change.
   [[nodiscard]] std::span<const PodId> SeekersOf(OwnerId job) const;
+  // Workloads that have claims on nodes, or are promised some, for pods to come that name the group
+  // of that key. In an order that decides nothing. Valid until the next change.
+  [[nodiscard]] std::span<const WorkloadId> ToComeOf(NameId gang) const;
 
   void AddTo(Hasher& hasher) const;
 
@@ -85,6 +88,7 @@ class SlotTable {
     std::vector<Place> places;  // By pod set.
     std::set<uint32_t> free;    // Those with a claim that nobody has.
     std::vector<ClaimId> promised;
+    std::vector<NameId> gangs;  // In order: which its claims are for.
   };
   struct OfPod {
     OwnerId job;  // That it counts for; invalid: none.
@@ -105,10 +109,13 @@ class SlotTable {
   void Join(OwnerId job, WorkloadId workload, size_t at);
   void Quit(OwnerId job, WorkloadId workload);
   void DropJob(OwnerId job);
+  // Which gangs its claims are for from now on; in order.
+  void SetGangs(WorkloadId workload, std::vector<NameId> gangs);
 
   std::vector<OfWorkload> of_workload_;
   std::vector<OfPod> of_pod_;
   std::map<OwnerId, OfJob> jobs_;
+  std::map<NameId, std::vector<WorkloadId>> of_gang_;
   uint32_t free_count_ = 0;
   std::vector<NodeId> left_;  // Rows that may be needed no more; empty between changes.
 };

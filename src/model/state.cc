@@ -74,7 +74,7 @@ void State::Apply(const Delta& delta) {
   ApplyFact(delta);
   NoteMembers();
   NoteSlots();
-  if (unsettled_.empty()) return;
+  if (unsettled_.empty() && to_come_.empty()) return;
   Transaction t = Begin();
   Commit(t, Cause::kObserved);
 }

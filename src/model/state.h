@@ -144,12 +144,12 @@ class State {
   void ChargeAsPlaced(Transaction& t, PodId member) const;
   // Whether what the group asks to be kept for it can be. O(members + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group) const;
-  // What the group's queue has too little of for that, beside what it keeps for the group and for
-  // members that are promised places, once all that leave are gone. O(members + resources x
-  // levels).
-  [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group,
-                                                   std::span<const ResourceAmount> need) const;
-  // The same, whoever left it.
+  // What the group's queue has too little of for all pods of the workload that name the group, or
+  // of one that holds quota for those that have places or are to come to some: beside what is
+  // reserved for them and for any of its members, once all that leave are gone. O(members + places
+  // + resources x levels).
+  [[nodiscard]] std::optional<QuotaShort> ShortFor(WorkloadId workload, GroupId group) const;
+  // What the group's queue could never have of that, whoever left it. O(resources x levels).
   [[nodiscard]] std::optional<QuotaShort> NeverFor(GroupId group,
                                                    std::span<const ResourceAmount> need) const;
 
@@ -332,9 +332,9 @@ class State {
   // Promises the reservation to the workload, which waits and is promised nothing: what others
   // leave is for it, and so are its slots on their nodes. The victims hold quota and are to leave
   // for it, besides those that leave already, and `pods` are to be evicted for it. Returns those of
-  // the pods that are to be evicted by themselves: not who leaves with a victim. REQUIRES: HasRoomFor
-  // it; that much is left once all that leave are gone; the pods are charged on nodes, and are not
-  // being deleted.
+  // the pods that are to be evicted by themselves: not who leaves with a victim. REQUIRES:
+  // HasRoomFor it; that much is left once all that leave are gone; the pods are charged on nodes,
+  // and are not being deleted.
   struct QuotaVictim {
     WorkloadId workload;
     VictimReason reason = VictimReason::kInQueue;
@@ -405,8 +405,15 @@ class State {
   [[nodiscard]] QueueId ChargedQueueOf(GroupId group) const;
   [[nodiscard]] ClaimId ShareOf(OwnerId owner) const;
   [[nodiscard]] std::vector<ResourceAmount> RestOf(GroupId group) const;
+  using Amounts = std::map<ResourceId, Amount>;
   [[nodiscard]] std::optional<QuotaShort> ShortIn(QueueId q, std::span<const ResourceAmount> need,
-                                                  std::span<const ClaimId> own, bool to_come) const;
+                                                  const Amounts& own, bool to_come) const;
+  void AddAmounts(BundleId bundle, Amount count, Amounts& to) const;
+  void AddRest(GroupId group, Amounts& to) const;
+  [[nodiscard]] std::vector<uint32_t> ToComeOf(WorkloadId workload) const;
+  [[nodiscard]] std::map<BundleId, uint32_t> ToComeOf(GroupId group, WorkloadId workload) const;
+  [[nodiscard]] std::map<BundleId, uint32_t> ToComeOf(GroupId group) const;
+  [[nodiscard]] std::vector<Claim> KeptFor(GroupId group);
   void Share(Transaction& t, PodId pod);
   void ShareOfOwner(Transaction& t, OwnerId owner);
   void Unsettle(GroupId group);
@@ -429,6 +436,7 @@ class State {
   [[nodiscard]] bool WillHold(const Claim& claim, int32_t priority) const;
   [[nodiscard]] bool LeavesPlace(PodId pod) const;
   void NoteQueued(PodId pod);
+  void NoteToCome(WorkloadId workload);
   void BeginSlot(Transaction& t, WorkloadId workload, uint32_t place);
   void EndSlot(Transaction& t, WorkloadId workload, uint32_t place);
   [[nodiscard]] std::vector<PodId> SeekersInOrder(OwnerId job) const;
@@ -527,6 +535,7 @@ class State {
   NameId root_queue_;
   NameId default_queue_;
   std::vector<GroupId> unsettled_;  // What is kept for them may be another; within one commit.
+  std::vector<GroupId> to_come_;    // Likewise, for pods that are to come.
 };
 
 }  // namespace berth::model

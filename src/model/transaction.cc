@@ -274,6 +274,7 @@ void Transaction::Commit(Cause cause) {
   for (const Operation& op : log_) {
     Touch(op, cause);
     if (op.kind != Kind::kAdd && op.before.account.is_tree()) ledger_.NoteQuotaMoved();
+    if (op.before.account.is_tree() || op.after.account.is_tree()) ledger_.NoteQuotaCharged();
     if (op.kind == Kind::kEnd) ++ledger_.ended_by_cause_[static_cast<size_t>(cause)];
     const bool promised = op.kind != Kind::kAdd && !op.before.account.is_tree() &&
                           op.before.state == ClaimState::kReserved;

@@ -90,10 +90,10 @@ std::string UnreadyText(const model::Workload& row, const model::WorkloadRefusal
 std::string TooManyText(const model::Workload& row) {
   uint64_t pods = 0;
   for (const model::WorkloadSlots& slots : row.slots) pods += slots.count;
+  const bool places = pods <= limits::kSlotsMax;
   return fmt::format(
-      "spec.podSets: {} pods are more than a scheduler holds, which are {}: ask for "
-      "fewer",
-      pods, limits::kSlotsMax);
+      "spec.podSets: {} pods are more than a scheduler holds{}, which are {}: ask for fewer", pods,
+      places ? " places for" : "", places ? limits::kFreeSlotsMax : limits::kSlotsMax);
 }
 
 // Why no flavors are looked at, of the queues that the workload comes through.
@@ -547,8 +547,8 @@ std::string FaultAdvice(model::TopologyFault fault) {
     return "put the resources that the pod set requests into one group of spec.resourceGroups of "
            "the ClusterQueue, so that they come from one flavor";
   }
-  return "set spec.topologyName of a ResourceFlavor of the ClusterQueue, or take the "
-         "topologyRequest out of the pod set";
+  return "have the pods request a resource of which the ClusterQueue has a ResourceFlavor with "
+         "spec.topologyName, or take the topologyRequest, if there is one, out of the pod set";
 }
 
 std::string FlavorAdvice(const model::FlavorReason& reason, const model::Vocabulary& vocabulary) {

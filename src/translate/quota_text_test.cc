@@ -183,8 +183,8 @@ TEST(QuotaTextTest, WhatToChangeIsSaid) {
             "put the resources that the pod set requests into one group of spec.resourceGroups of "
             "the ClusterQueue, so that they come from one flavor");
   EXPECT_EQ(AdviceText({.fault = model::TopologyFault::kNoFlavor}, v),
-            "set spec.topologyName of a ResourceFlavor of the ClusterQueue, or take the "
-            "topologyRequest out of the pod set");
+            "have the pods request a resource of which the ClusterQueue has a ResourceFlavor with "
+            "spec.topologyName, or take the topologyRequest, if there is one, out of the pod set");
   const auto of_flavors = [&](model::Unfit unfit, const std::vector<FlavorReasonKind>& kinds) {
     model::WorkloadRefusal refusal{.unfit = unfit};
     for (const FlavorReasonKind kind : kinds) {

@@ -137,5 +137,47 @@ def gang_that_lost_a_member(test):
     remove_queues(test, name)
 
 
+@case("queued Jobs whose PodGroups share a queue of Volcano's get its room in turn, and none in vain", needs=CUSTOM)
+def gangs_in_turn(test):
+    name = make_queues(test, "4")
+    team = named(name, "Queue", VOLCANO, spec={"capability": {"cpu": "400m"}})
+    test.kubectl("create", "-f", "-", stdin=team, namespace=False)
+
+    def make(job, pods):
+        group = named(job, "PodGroup", VOLCANO, spec={"minMember": 2, "queue": name})
+        test.create(test.path("podgroups", group=VOLCANO), group)
+        made = queued(objects.job(job, parallelism=pods, completions=pods))
+        template = made["spec"]["template"]
+        template["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": job}}
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "200m"}}
+        test.kubectl("create", "-f", "-", stdin=made)
+
+    # All at once, when their queue goes on.
+    test.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", '{"spec":{"stopPolicy":"Hold"}}', namespace=False)
+    for job in ("first", "second", "third"):
+        make(job, 2)
+    make("wide", 6)
+    test.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", '{"spec":{"stopPolicy":"None"}}', namespace=False)
+    short = lambda job: says(test, job, "QuotaReserved")[:2] == ("False", "WaitingForGang")
+    jobs = ["first", "second", "third"]
+    admitted = lambda: [job for job in jobs if says(test, job, "Admitted")[0] == "True"]
+    for left in (2, 1, 0):
+        test.wait("one of them runs", lambda: len(admitted()) == 1 and len(nodes(test, admitted()[0])) == 2)
+        runs = admitted()[0]
+        test.wait("the others wait", lambda: sum(short(job) for job in jobs) == left)
+        test.equal(says(test, runs, "Evicted")[0], None, "nobody was admitted in vain")
+        test.kubectl("delete", "job", runs)
+        jobs.remove(runs)
+    why = lambda: says(test, "wide", "QuotaReserved")
+    test.wait("who asks for more than it could ever have is told", lambda: short("wide") and "ever have" in why()[2])
+    test.kubectl("patch", "queue.scheduling.volcano.sh", name, "--type=merge", "-p",
+                 '{"spec":{"capability":{"cpu":"1200m"}}}', namespace=False)
+    test.wait("all its pods have nodes", lambda: len(nodes(test, "wide")) == 6)
+    test.kubectl("delete", "job", "wide")
+    test.kubectl("delete", "podgroups", "--all")
+    test.kubectl("delete", "queue.scheduling.volcano.sh", name, namespace=False)
+    remove_queues(test, name)
+
+
 def nodes(test, job):
     return [pod["metadata"]["name"] for pod in test.pods(f"job-name={job}") if "nodeName" in pod["spec"]]

@@ -1,0 +1,253 @@
+// Goal: whatever happens to nodes, workloads, pods and groups, a place is never lost or had twice.
+// Method: random histories with refused writes, after each step of which the audit and the watchdog
+// are asked.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cycle/test_joint.h"
+#include "model/audit.h"
+
+namespace berth::cycle {
+namespace {
+
+// What happens to a cluster in which two queues' workloads run, whose pods a Job makes as it should,
+// late, or too often.
+class RandomJoint {
+ public:
+  // `groups`: of some workloads the pods are gangs, of groups in a queue of Volcano's.
+  explicit RandomJoint(bool groups = false)
+      : world({.preemption = *rc::gen::arbitrary<bool>(),
+               .joint_placement = true,
+               .second_pass_delay = {}}),
+        groups_(groups) {
+    for (const char* name : {"q", "r"}) {
+      world.Put(QueueSpec{.name = name,
+                          .cohort = "all",
+                          .flavors = {{"red", 3000}, {"blue", 2000}},
+                          .preemption = kEvicts});
+    }
+    world.Label("red", "red");
+    world.Label("blue", "blue");
+  }
+
+  void Step() {
+    const auto n = *rc::gen::inRange(0, 4);
+    const std::string node = "n" + std::to_string(n);
+    if (groups_ && *rc::gen::inRange(0, 4) == 0) return ChangeGroups();
+    switch (*rc::gen::inRange(0, 12)) {
+      case 0:
+        return world.Put(TestNode{.name = node,
+                                  .uid = "u" + std::to_string(*rc::gen::inRange(0, 2)) + node,
+                                  .cpu = *rc::gen::element(1000, 2000, 3000),
+                                  .labels = {{"pool", n % 2 == 0 ? "red" : "blue"}},
+                                  .unschedulable = *rc::gen::inRange(0, 4) == 0});
+      case 1:
+        return world.engine.Apply(model::NodeRemove{.name = node, .uid = ""});
+      case 2:
+      case 3:
+        return PutWorkload();
+      case 4:
+        return ChangeWorkload();
+      case 5:
+        return PutStranger();
+      case 6: {
+        const std::string name = "s" + std::to_string(*rc::gen::inRange(0, 3));
+        if (const auto at = pods_.find(name);
+            at != pods_.end() && !at->second.terminating && *rc::gen::arbitrary<bool>()) {
+          at->second.terminating = true;
+          return world.Put(at->second);
+        }
+        pods_.erase(name);
+        return world.Gone(name);
+      }
+      default:
+        return ChangePod();
+    }
+  }
+
+  // What was decided comes true, or does not.
+  void CarryOut(const model::Plan& plan) {
+    for (const model::ReserveDecision& r : plan.reservations) {
+      const std::string uid(world.state().UidOf(r.uid));
+      if (*rc::gen::inRange(0, 5) == 0) {
+        world.engine.Apply(model::ReservationOutcome{
+            .uid = uid, .outcome = model::WriteOutcome::kRefused, .at = world.now});
+      } else {
+        world.ComesTrue(specs_.at(uid.substr(2)));
+      }
+    }
+    for (const model::PassDecision& pass : plan.passes) {
+      const std::string uid(world.state().UidOf(pass.uid));
+      if (*rc::gen::arbitrary<bool>()) {
+        world.engine.Apply(model::ReservationOutcome{
+            .uid = uid, .outcome = model::WriteOutcome::kRefused, .at = world.now});
+      } else {
+        world.IsTold(specs_.at(uid.substr(2)));
+      }
+    }
+    for (const model::PodId pod : plan.evicted) {
+      const std::string uid(world.state().UidOf(world.state().pods().at(pod).uid));
+      if (*rc::gen::inRange(0, 3) == 0) {
+        world.engine.Apply(model::EvictionRefused{.uid = uid, .code = 429, .at = world.now});
+      } else if (const auto at = pods_.find(uid.substr(4));
+                 at != pods_.end() && !at->second.node.empty() && *rc::gen::arbitrary<bool>()) {
+        at->second.terminating = true;
+        world.Put(at->second, at->first[0] == 's' ? "" : at->first.substr(0, at->first.find('-')));
+      }
+    }
+    for (const model::BindDecision& b : plan.binds) {
+      const std::string name(world.state().UidOf(b.pod_uid).substr(4));
+      const std::string node(world.state().NameOf(b.node_name));
+      if (!pods_.contains(name) || *rc::gen::inRange(0, 5) == 0) {
+        world.engine.Apply(model::BindOutcome{.uid = "uid-" + name,
+                                              .outcome = model::WriteOutcome::kRefused,
+                                              .code = 500,
+                                              .at = world.now});
+      } else {
+        pods_.at(name).node = node;
+        world.Put(pods_.at(name), name[0] == 's' ? "" : name.substr(0, name.find('-')));
+      }
+    }
+  }
+
+  JointWorld world;
+
+ private:
+  void ChangeGroups() {
+    const std::string name = "g" + std::to_string(*rc::gen::inRange(0, 2));
+    switch (*rc::gen::inRange(0, 4)) {
+      case 0:
+        return world.engine.Apply(model::QueueUpsert{
+            .kind = model::QueueKind::kQueue,
+            .name = "team",
+            .uid = "team",
+            .parent = "root",
+            .quotas = {{.flavor = {},
+                        .resource = model::kCpu,
+                        .quota = {.borrowing_limit = *rc::gen::inRange(1, 7) * 1000,
+                                  .lending_limit = 0}}}});
+      case 1:
+        if (*rc::gen::inRange(0, 3) == 0)
+          return world.engine.Apply(model::GroupRemove{.uid = "uid-" + name});
+        [[fallthrough]];
+      default:
+        model::Vocabulary& v = world.engine.vocabulary();
+        model::GroupUpsert facts = FactsOf(
+            v, TestGroup{.name = name, .min_member = *rc::gen::inRange(1, 4), .created = 1});
+        facts.queue = *rc::gen::element<std::string>("team", "team", "default");
+        const model::ResourceAmount asked{.resource = model::kCpu,
+                                          .amount = *rc::gen::inRange(0, 4) * 1000};
+        facts.min_resources = v.bundles.Intern({&asked, 1});
+        world.engine.Apply(facts);
+    }
+  }
+  // Of two workloads that may be of one job one group, of another another.
+  [[nodiscard]] std::string GroupOf(const std::string& workload) const {
+    if (!groups_ || workload == "w0" || workload == "w4") return "";
+    return workload == "w1" ? "g1" : "g0";
+  }
+  void PutStranger() {
+    const std::string name = "s" + std::to_string(*rc::gen::inRange(0, 3));
+    if (pods_.contains(name)) return;
+    pods_[name] = {.name = name,
+                   .uid = "uid-" + name,
+                   .cpu = *rc::gen::element(500, 1000, 2000),
+                   .priority = *rc::gen::inRange(0, 3),
+                   .created = ++created_};
+    world.Put(pods_.at(name));
+  }
+  void PutWorkload() {
+    const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 5));
+    if (specs_.contains(name)) return;
+    specs_[name] = {.name = name,
+                    .queue = *rc::gen::element<std::string>("q", "r"),
+                    .count = *rc::gen::inRange<uint32_t>(1, 4),
+                    .cpu = *rc::gen::element(500, 1000, 2000),
+                    .priority = *rc::gen::inRange(0, 4),
+                    .created = ++created_,
+                    .job = name == "w4" ? "w3" : "",
+                    .preempts = *rc::gen::arbitrary<bool>(),
+                    .gang = GroupOf(name)};
+    world.Put(specs_.at(name));
+  }
+  void ChangeWorkload() {
+    if (specs_.empty()) return;
+    const auto at =
+        std::next(specs_.begin(), *rc::gen::inRange<int>(0, static_cast<int>(specs_.size())));
+    const model::Workload& row = world.RowOf(at->first);
+    if (*rc::gen::inRange(0, 3) == 0) {
+      world.Remove(at->first);
+      specs_.erase(at);
+    } else if (row.status.reserved && row.status.evicted_for == model::EvictedFor::kNothing) {
+      world.IsTold(at->second);
+    } else if (row.write == model::WriteStage::kNone) {
+      world.Put(at->second);
+    }
+  }
+  void ChangePod() {
+    const std::string of = "w" + std::to_string(*rc::gen::inRange(0, 5));
+    const std::string name = of + "-" + std::to_string(*rc::gen::inRange(0, 4));
+    const auto at = pods_.find(name);
+    if (at == pods_.end()) {
+      pods_[name] = {.name = name,
+                     .uid = "uid-" + name,
+                     .cpu = specs_.contains(of) ? specs_.at(of).cpu : 500,
+                     .priority = *rc::gen::inRange(0, 3),
+                     .created = ++created_,
+                     .gated = *rc::gen::inRange(0, 5) == 0,
+                     .group = GroupOf(of)};
+      return world.Put(pods_.at(name), of);
+    }
+    TestPod& pod = at->second;
+    switch (*rc::gen::inRange(0, 4)) {
+      case 0:
+        world.Gone(name);
+        pods_.erase(at);
+        return;
+      case 1:
+        pod.terminating = true;
+        break;
+      case 2:
+        pod.finished = true;
+        break;
+      default:
+        pod.gated = false;
+    }
+    world.Put(pod, of);
+  }
+
+  std::map<std::string, WorkloadSpec> specs_;
+  std::map<std::string, TestPod> pods_;
+  int64_t created_ = 0;
+  const bool groups_;
+};
+
+void PlayJoint(bool groups) {
+  RandomJoint histories(groups);
+  JointWorld& world = histories.world;
+  for (int i = *rc::gen::inRange(5, 60); i > 0; --i) {
+    histories.Step();
+    RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+    world.now = world.now + Duration::Seconds(*rc::gen::inRange(0, 15));
+    const model::Plan plan = world.engine.Cycle(world.now);
+    RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+    RC_ASSERT(world.engine.CountMissedWakes() == 0u);
+    for (const model::ReserveDecision& r : plan.reservations) {
+      const model::Workload& row = world.state().workloads().at(r.workload);
+      RC_ASSERT(row.decided.slots.size() == size_t{row.slots.front().count});
+    }
+    histories.CarryOut(plan);
+    RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+  }
+}
+
+RC_GTEST_PROP(SlotsProp, APlaceIsNeverLostOrHadTwice, ()) { PlayJoint(/*groups=*/false); }
+
+RC_GTEST_PROP(SlotsProp, APlaceOfAGangIsNeverLostOrHadTwice, ()) { PlayJoint(/*groups=*/true); }
+
+}  // namespace
+}  // namespace berth::cycle
