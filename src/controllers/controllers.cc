@@ -533,9 +533,12 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     case api::KindId::kNode:
       NoteNode(now, head);
-      if (difference.created || difference.removed || difference.refitted) EnqueueDaemonSets(now);
-      if (difference.created || difference.removed || difference.turned)
+      if (difference.created || difference.removed || difference.refitted) {
+        EnqueueDaemonSets(now);
         EnqueueWorkloadsOn(now, head.name);
+      } else if (difference.turned) {
+        EnqueueWorkloadsOn(now, head.name);
+      }
       break;
     case api::KindId::kLease:
       if (head.namespace_name == kLeaseNamespace && !difference.removed) NoteLease(now, head);

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "api/well_known.h"
 #include "base/limits.h"
+#include "controllers/node_match.h"
 
 namespace berth::controllers {
 namespace {
@@ -181,6 +184,16 @@ bool IsOf(const api::TopologyDomain& domain, std::string_view node) {
   return !domain.values.empty() && domain.values.back() == node;
 }
 
+// Whether it is ready for those of the pods that are to come: what one tolerates, all do.
+bool IsFor(const std::vector<PodRef>& pods, const api::Node& node) {
+  const auto comes = [](const PodRef& pod) { return pod.active() && pod.facts->node.empty(); };
+  const auto next = std::ranges::find_if(pods, comes);
+  if (!IsReady(node) || next == pods.end()) return IsReady(node);
+  return std::ranges::all_of(std::array{"NoSchedule", "NoExecute"}, [&](std::string_view effect) {
+    return ToleratesAll(next->facts->spec->tolerations, node, effect);
+  });
+}
+
 }  // namespace
 
 bool HasPlaceOn(const api::Workload& workload, std::string_view node) {
@@ -212,7 +225,7 @@ UnhealthyNodes UnhealthyNodesOf(const api::Workload& workload, const Objects& ob
       }
       const bool goes_on = std::ranges::any_of(
           pods, [&](const PodRef& pod) { return pod.active() && pod.facts->node == name; });
-      const bool healthy = slot != kNoSlot && (IsReady(*objects.node(slot)) || goes_on);
+      const bool healthy = slot != kNoSlot && (goes_on || IsFor(pods, *objects.node(slot)));
       if (!healthy) unhealthy.insert(name);
     }
   }

@@ -42,8 +42,9 @@ struct UnhealthyNodes {
   std::vector<std::string> nodes;
   std::vector<std::string> unheard;  // To be read: whether they are there is not known.
 };
-// Of the nodes on which the Workload has places those that are gone, and those that are not ready
-// and on which none of the pods goes on: status.unhealthyNodes, sorted. A node that is not seen is
+// Of the nodes on which the Workload has places those that are gone, and those on which none of the
+// pods goes on and that are not ready, or have a taint that a pod which waits does not tolerate, as
+// one that is cordoned (K019): status.unhealthyNodes, sorted. A node that is not seen is
 // gone if it was read, or if it is told that it is. One of which its kubelet is silent while pods
 // run there is left alone, for they can't be told to be gone
 // (https://github.com/kubernetes-sigs/kueue/pull/13043). `pods`: all of the Job, in any order;

@@ -172,15 +172,16 @@ class UnhealthyNodesTest : public ::testing::Test {
         .levels = {"kubernetes.io/hostname"}, .domains = {{{"n2"}}, {{"n1"}}}};
     workload_.conditions = {{.type = "Admitted", .status = "True"}};
   }
-  void PutNode(const std::string& name, const std::string& ready) {
+  void PutNode(const std::string& name, const std::string& ready, const std::string& spec = "") {
     const std::string version = std::to_string(++version_);
     const Result<Difference> observed = objects_.Observe(
         api::KindId::kNode, R"({"metadata":{"name":")" + name + R"(","uid":"u-)" + name +
-                                R"(","resourceVersion":")" + version +
-                                R"("},"status":{"conditions":[{"type":"Ready","status":")" + ready +
+                                R"(","resourceVersion":")" + version + R"("},"spec":{)" + spec +
+                                R"(},"status":{"conditions":[{"type":"Ready","status":")" + ready +
                                 R"("}]}})");
     ASSERT_TRUE(observed.has_value());
     turned_ = observed->turned;
+    refitted_ = observed->refitted;
   }
   std::vector<std::string> Unhealthy(std::string_view node = {},
                                      PodPhase phase = PodPhase::kRunning,
@@ -190,6 +191,7 @@ class UnhealthyNodesTest : public ::testing::Test {
     PodFacts facts;
     facts.node = node;
     facts.phase = phase;
+    facts.spec.Edit().tolerations = tolerations_;
     UnhealthyNodes found = UnhealthyNodesOf(workload_, objects_, {{&head, &facts}}, read_);
     unheard_ = found.unheard;
     return found.nodes;
@@ -201,6 +203,8 @@ class UnhealthyNodesTest : public ::testing::Test {
   std::vector<std::string> unheard_;
   int64_t version_ = 0;
   bool turned_ = false;
+  bool refitted_ = false;
+  std::vector<api::Toleration> tolerations_;
 };
 
 TEST_F(UnhealthyNodesTest, ThoseAreThatAreGone) {
@@ -247,6 +251,24 @@ TEST_F(UnhealthyNodesTest, ThoseThatAreNotReadyAreOnceNoPodGoesOnThere) {
   PutNode("n1", "True");
   EXPECT_TRUE(turned_);
   EXPECT_EQ(Unhealthy(), Lines{}) << "K017: it is well again";
+}
+
+// K019: a pod that is to come would wait there for ever, one that runs goes on.
+TEST_F(UnhealthyNodesTest, ThoseAreThatTheNextPodDoesNotTolerate) {
+  PutNode("n2", "True");
+  PutNode("n1", "True");
+  for (const std::string effect : {"NoSchedule", "NoExecute"}) {
+    PutNode("n1", "True", fmt::format(R"("taints":[{{"key":"k","effect":"{}"}}])", effect));
+    EXPECT_TRUE(refitted_);
+    EXPECT_EQ(Unhealthy("", PodPhase::kPending), Lines{"n1"});
+    EXPECT_EQ(Unhealthy("n1"), Lines{});
+    EXPECT_EQ(Unhealthy("n1", PodPhase::kFailed), Lines{}) << "nobody is to come";
+    tolerations_ = {{.key = "k", .op = "Exists"}};
+    EXPECT_EQ(Unhealthy("", PodPhase::kPending), Lines{});
+    tolerations_.clear();
+  }
+  PutNode("n1", "True", R"("taints":[{"key":"k","effect":"PreferNoSchedule"}])");
+  EXPECT_EQ(Unhealthy("", PodPhase::kPending), Lines{});
 }
 
 TEST_F(UnhealthyNodesTest, OfWiderDomainsNodesSayNothing) {
