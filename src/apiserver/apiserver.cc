@@ -412,7 +412,6 @@ Outcome<env::HttpResponse> ApiServer::Handle(Turn& turn) {
 
 Outcome<env::HttpResponse> ApiServer::HandleAdmitted(Turn& turn, Target target,
                                                      const Identity& identity) {
-  const Instant now = turn.now;
   const env::HttpRequest& http = turn.arrived.request;
   if (auto answer = service_tokens_.Answer(target, http.method)) return std::move(*answer);
   if (std::optional<Outcome<env::HttpResponse>> answer =
@@ -423,13 +422,7 @@ Outcome<env::HttpResponse> ApiServer::HandleAdmitted(Turn& turn, Target target,
   if (!request) return std::unexpected(request.error());
   const Requester requester{.identity = identity, .authorizer = authorizer_};
   request->requester = &requester;
-  if (request->kind->posted) {
-    return Review(*request, {.now = now, .verify = [&](const ServiceTokens::Asked& asked) {
-                               return VerifyToken(now, asked);
-                             }});
-  }
-  if (request->subpart == Subpart::kToken)
-    return service_tokens_.Create(now, store_, prng_, *request);
+  if (request->kind->posted || request->subpart == Subpart::kToken) return Write(turn, *request);
   Outcome<env::HttpResponse> response = HandleResource(turn, *request);
   std::string warning = DeprecationOf(*request->kind);
   if (warning.empty()) return response;
@@ -477,17 +470,28 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
   return env::HttpResponse{};
 }
 
+// One try of what may have to wait for webhooks.
+Outcome<env::HttpResponse> ApiServer::TryWrite(const WriteTools& tools,
+                                               const ResourceRequest& request) const {
+  if (request.kind->posted) {
+    return Review(tools, request,
+                  [&](const ServiceTokens::Asked& asked) { return VerifyToken(tools.now, asked); });
+  }
+  if (request.subpart == Subpart::kToken) return service_tokens_.Create(tools, request);
+  return HandleWrite(tools, request);
+}
+
 // A write that webhooks concern is of the time when it arrived, and draws from its own seed: each
 // try comes to the same.
 Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& request) {
   const QuotaCounter counter = options_.quota_counter;
   if (turn.write == nullptr && !webhooks_.Concern(request)) {
-    return HandleWrite({.now = turn.now,
-                        .store = store_,
-                        .prng = prng_,
-                        .quota_counter = counter,
-                        .zones = options_.zones.get()},
-                       request);
+    return TryWrite({.now = turn.now,
+                     .store = store_,
+                     .prng = prng_,
+                     .quota_counter = counter,
+                     .zones = options_.zones.get()},
+                    request);
   }
   WaitingWrite write = turn.write != nullptr ? std::move(*turn.write)
                                              : WaitingWrite{.arrived = turn.arrived,
@@ -498,13 +502,13 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
   while (turn.now < write.now + WaitingWrites::kTimeMax) {
     WebhookCalls calls(webhooks_, write.heard, write.progress);
     Prng prng(write.seed);
-    Outcome<env::HttpResponse> response = HandleWrite({.now = write.now,
-                                                       .store = store_,
-                                                       .prng = prng,
-                                                       .quota_counter = counter,
-                                                       .webhooks = &calls,
-                                                       .zones = options_.zones.get()},
-                                                      request);
+    Outcome<env::HttpResponse> response = TryWrite({.now = write.now,
+                                                    .store = store_,
+                                                    .prng = prng,
+                                                    .quota_counter = counter,
+                                                    .webhooks = &calls,
+                                                    .zones = options_.zones.get()},
+                                                   request);
     if (calls.wanted().empty()) return response;
     calls.Prune(write.heard);
     Outcome<std::optional<WaitingWrite>> back =

@@ -135,6 +135,8 @@ class ApiServer final : public env::Actor {
                                                           const Identity& identity);
   [[nodiscard]] Outcome<env::HttpResponse> HandleResource(Turn& turn,
                                                           const ResourceRequest& request);
+  [[nodiscard]] Outcome<env::HttpResponse> TryWrite(const WriteTools& tools,
+                                                    const ResourceRequest& request) const;
   [[nodiscard]] Outcome<env::HttpResponse> Write(Turn& turn, const ResourceRequest& request);
   [[nodiscard]] Outcome<void> CheckDefinitions(const ResourceRequest& request) const;
   void Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote, env::Outbox& out);

@@ -560,6 +560,22 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
   return result;
 }
 
+Outcome<WriteContext> QuestionContext(const WriteTools& tools, const ResourceRequest& request) {
+  const Outcome<WriteOptions> options = ParseWriteOptions(request.query, "CreateOptions");
+  if (!options) return std::unexpected(options.error());
+  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kOne);
+  if (!shape) return std::unexpected(shape.error());
+  return WriteContext{.now = tools.now,
+                      .store = tools.store,
+                      .prng = tools.prng,
+                      .request = request,
+                      .options = *options,
+                      .shape = *shape,
+                      .memory = {},
+                      .warnings = {},
+                      .webhooks = tools.webhooks};
+}
+
 WriteResult Create(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
   Outcome<Body> body =

@@ -57,6 +57,11 @@ struct WriteTools {
 [[nodiscard]] Outcome<env::HttpResponse> HandleWrite(const WriteTools& tools,
                                                      const ResourceRequest& request);
 
+// What a question is answered in, of which nothing is kept: a review, or a request of a token.
+// Problems: its options or the form that is asked for.
+[[nodiscard]] Outcome<WriteContext> QuestionContext(const WriteTools& tools,
+                                                    const ResourceRequest& request);
+
 // A random (version 4) UUID.
 [[nodiscard]] std::string NewUid(Prng& prng);
 
