@@ -176,6 +176,7 @@ void PrepareNamespace(Json& object) {
 }
 
 void PreparePod(Json& object) {
+  MergeLabelKeys(object);
   SetGeneration(object, 1);
   ResetStatus(KindId::kPod, object);
   JsonObject& status = object.get_object()["status"].get_object();

@@ -25,6 +25,7 @@
 #include "apiserver/limit_ranges.h"
 #include "apiserver/managed.h"
 #include "apiserver/quotas.h"
+#include "apiserver/runtime_classes.h"
 #include "apiserver/services.h"
 #include "apiserver/webhook_calls.h"
 #include "base/check.h"
@@ -268,6 +269,8 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
     if (Outcome<void> changed = MutateNew(context, sent_name, object); !changed) return changed;
   }
   if (Outcome<void> held = CheckEscalation(context.request, nullptr, object); !held) return held;
+  if (context.empty_overhead && api::FindPath(std::as_const(object), "spec.overhead") == nullptr)
+    return RefuseOverhead({.kind = kind, .name = sent_name});
   const Outcome<std::string> name = SettleName(context, object);
   if (!name) return std::unexpected(name.error());
   api::PrepareForCreate(kind, object);
@@ -588,6 +591,7 @@ WriteResult Create(WriteContext& context) {
 }
 
 // Who may change what is not there must be allowed to create it, too.
+  context.empty_overhead = body->empty_overhead;
 Outcome<void> CheckMayCreate(const ResourceRequest& request) {
   if (request.verb == Verb::kCreate || request.requester == nullptr) return {};
   const Attributes create{.verb = "create",

@@ -33,6 +33,8 @@ struct WriteContext {
   std::vector<std::string> warnings;
   // What the request says of metadata.managedFields, if anything.
   std::optional<api::Json> managed_sent = {};
+  // Whether the pod that was sent has an overhead of nothing.
+  bool empty_overhead = false;
   // What an apply has found that they will be.
   std::optional<std::string> managed_applied = {};
   QuotaCounter quota_counter = QuotaCounter::kServer;
