@@ -151,7 +151,7 @@ Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& co
 void ApiServer::MakeOwn(Instant now) {
   own_writes_at_ = Instant::Never();
   // A crash may have come between a definition and what the server writes of it.
-  Definitions::Review(now, store_);
+  definitions_.Review(now, store_);
   const auto missing = [&](KindId kind, std::string_view name) {
     return store_.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name}) ==
            nullptr;
@@ -200,7 +200,7 @@ void ApiServer::MakeOwnAccess(Instant now) {
 }
 
 void ApiServer::RefreshDefinitions(Instant now, env::Outbox& out) {
-  Definitions::Review(now, store_);
+  definitions_.Review(now, store_);
   for (const store::Table table : definitions_.Refresh(store_)) watches_.EndAll(table, out);
   discovery_.Forget();
 }
@@ -455,8 +455,6 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
     case Verb::kWatch:
       break;
     default:
-      if (Outcome<void> open = CheckDefinitions(request); !open)
-        return std::unexpected(std::move(open.error()));
       return Write(turn, request);
   }
   Outcome<WatchStart> start = ParseWatch(now, request, prng_);
@@ -478,7 +476,9 @@ Outcome<env::HttpResponse> ApiServer::TryWrite(const WriteTools& tools,
                   [&](const ServiceTokens::Asked& asked) { return VerifyToken(tools.now, asked); });
   }
   if (request.subpart == Subpart::kToken) return service_tokens_.Create(tools, request);
-  return HandleWrite(tools, request);
+  WriteTools own = tools;
+  own.kind_ends = request.kind->defined != nullptr && definitions_.IsEnding(*request.kind);
+  return HandleWrite(own, request);
 }
 
 // A write that webhooks concern is of the time when it arrived, and draws from its own seed: each
@@ -519,17 +519,6 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
     write = std::move(**back);
   }
   return TookTooLong();
-}
-
-// What users' kinds have to say to a write.
-Outcome<void> ApiServer::CheckDefinitions(const ResourceRequest& request) const {
-  if (request.kind->defined != nullptr && request.verb == Verb::kCreate &&
-      definitions_.IsEnding(*request.kind)) {
-    auto problem = MethodNotAllowed();
-    problem.error().message = "create not allowed while custom resource definition is terminating";
-    return problem;
-  }
-  return {};
 }
 
 void ApiServer::AddTo(Hasher& hasher) const {

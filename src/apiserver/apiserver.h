@@ -138,7 +138,6 @@ class ApiServer final : public env::Actor {
   [[nodiscard]] Outcome<env::HttpResponse> TryWrite(const WriteTools& tools,
                                                     const ResourceRequest& request) const;
   [[nodiscard]] Outcome<env::HttpResponse> Write(Turn& turn, const ResourceRequest& request);
-  [[nodiscard]] Outcome<void> CheckDefinitions(const ResourceRequest& request) const;
   void Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote, env::Outbox& out);
   // Sees to the definitions of users' kinds after durable changes of them.
   void RefreshDefinitions(Instant now, env::Outbox& out);

@@ -257,6 +257,10 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   api::AddHeld(kind, object);
   context.managed_applied = ManagedAfter(context, nullptr, Json(), object);
   const std::string sent_name(api::TextAt(object, "metadata.name"));
+  if (context.kind_ends) {
+    return Forbidden({.kind = kind, .name = sent_name},
+                     "create not allowed while custom resource definition is terminating");
+  }
   if (kind.namespaced) {
     Outcome<void> admitted = AdmitNamespace(context.store, {.kind = kind, .name = sent_name},
                                             context.request.namespace_name);
@@ -265,12 +269,12 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   if (Outcome<void> admitted = AdmitCreate(context.store, kind, object); !admitted) {
     return admitted;
   }
+  if (context.empty_overhead && api::FindPath(std::as_const(object), "spec.overhead") == nullptr)
+    return RefuseOverhead({.kind = kind, .name = sent_name});
   if (context.webhooks != nullptr) {
     if (Outcome<void> changed = MutateNew(context, sent_name, object); !changed) return changed;
   }
   if (Outcome<void> held = CheckEscalation(context.request, nullptr, object); !held) return held;
-  if (context.empty_overhead && api::FindPath(std::as_const(object), "spec.overhead") == nullptr)
-    return RefuseOverhead({.kind = kind, .name = sent_name});
   const Outcome<std::string> name = SettleName(context, object);
   if (!name) return std::unexpected(name.error());
   api::PrepareForCreate(kind, object);
@@ -553,7 +557,8 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
                        .warnings = {},
                        .quota_counter = tools.quota_counter,
                        .webhooks = tools.webhooks,
-                       .zones = tools.zones};
+                       .zones = tools.zones,
+                       .kind_ends = tools.kind_ends};
   WriteResult result = Dispatch(context);
   if (!result) {
     result.error().warnings = std::move(context.warnings);
@@ -586,12 +591,12 @@ WriteResult Create(WriteContext& context) {
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   context.managed_sent = std::move(body->managed);
+  context.empty_overhead = body->empty_overhead;
   DropRepeatedOwners(context, body->object);
   return CreateFrom(context, std::move(body->object));
 }
 
 // Who may change what is not there must be allowed to create it, too.
-  context.empty_overhead = body->empty_overhead;
 Outcome<void> CheckMayCreate(const ResourceRequest& request) {
   if (request.verb == Verb::kCreate || request.requester == nullptr) return {};
   const Attributes create{.verb = "create",

@@ -41,6 +41,7 @@ struct WriteContext {
   WebhookCalls* webhooks = nullptr;  // Null: none concerns the request.
   // Those that CronJobs may name; null: any.
   const api::TimeZones* zones = nullptr;
+  bool kind_ends = false;  // As WriteTools have it.
 };
 
 // What a write is done with.
@@ -51,6 +52,7 @@ struct WriteTools {
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;
   const api::TimeZones* zones = nullptr;
+  bool kind_ends = false;  // Its definition is being deleted: nothing more is created.
 };
 
 // Parses the options, does the write and renders its answer, with its warnings. While webhooks have
