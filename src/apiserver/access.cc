@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "api/field_error.h"
 #include "api/names.h"
 #include "api/object.h"
+#include "api/selector.h"
 #include "api/timestamp.h"
 #include "apiserver/objects.h"
 #include "apiserver/render.h"
@@ -170,11 +173,49 @@ Attributes AttributesOfReview(const Json& review) {
           .path = {}};
 }
 
+enum class Reading : uint8_t { kWhole, kPart, kNone };
+
+// How much of a selector of a review can be read.
+Reading ReadSelector(const Json& selector, bool of_labels) {
+  if (const std::string_view raw = api::TextAt(selector, "rawSelector"); !raw.empty()) {
+    const bool fine =
+        of_labels ? api::ParseLabelQuery(raw).has_value() : api::ParseFieldQuery(raw).has_value();
+    return fine ? Reading::kWhole : Reading::kNone;
+  }
+  const JsonArray& requirements = api::ArrayAt(selector, "requirements");
+  const auto is_read = [&](const Json& requirement) {
+    const std::string_view how = api::TextAt(requirement, "operator");
+    if (how == "In" || how == "NotIn")
+      return of_labels || api::ArrayAt(requirement, "values").size() == 1;
+    return of_labels && (how == "Exists" || how == "DoesNotExist");
+  };
+  const auto read = std::ranges::count_if(requirements, is_read);
+  if (read == std::ssize(requirements)) return Reading::kWhole;
+  return read > 0 ? Reading::kPart : Reading::kNone;
+}
+
+// What of a review was left out of account.
+std::string EvaluationError(const Json& review) {
+  std::string problems;
+  for (const std::string_view member : {"fieldSelector", "labelSelector"}) {
+    const std::string path = fmt::format("{}.{}", kResource, member);
+    const Json* selector = api::FindPath(review, path);
+    if (selector == nullptr) continue;
+    const Reading reading = ReadSelector(*selector, member == "labelSelector");
+    if (reading == Reading::kWhole) continue;
+    problems += fmt::format("{}{} {}ignored due to parse error", problems.empty() ? "" : "; ", path,
+                            reading == Reading::kPart ? "partially " : "");
+  }
+  return problems;
+}
+
 JsonObject AccessStatus(const Authorizer& authorizer, const Identity& identity,
                         const Json& review) {
   const Authorizer::Decision decision = authorizer.Authorize(identity, AttributesOfReview(review));
   JsonObject status = {{"allowed", decision.allowed}};
   if (!decision.reason.empty()) status["reason"] = decision.reason;
+  if (const std::string problems = EvaluationError(review); !problems.empty())
+    status["evaluationError"] = problems;
   return status;
 }
 
