@@ -498,6 +498,27 @@ TEST(ValidateKindsTest, PodsForWindowsHaveItsOptionsAndNoOthers) {
         "pod"}});
 }
 
+TEST(ValidateKindsTest, AnEphemeralVolumesClaimHasANameThatMayBe) {
+  const std::string name(250, 'n');
+  const std::string pod = fmt::format(
+      R"({{"metadata":{{"name":"{}","namespace":"n","uid":"u","resourceVersion":"1"}},
+      "spec":{{"containers":[{{"name":"c","image":"i"}}]}}}})",
+      name);
+  const auto volume = [](std::string_view called) {
+    return fmt::format(R"({{"spec":{{"volumes":[{{"name":"{}","ephemeral":{{"volumeClaimTemplate":
+        {{"spec":{{"accessModes":["ReadWriteOnce"],"resources":{{"requests":{{"storage":"1"}}}}}}}}}}
+        }}]}}}})",
+                       called);
+  };
+  const std::string fine = volume("ab");
+  const std::string odd = volume("abc");
+  const std::string words = fmt::format(
+      "spec.volumes[0].name: Invalid value: \"abc\": PVC name \"{}-abc\": must be no more than 253 "
+      "characters",
+      name);
+  ExpectRows(KindId::kPod, pod, {{fine, ""}, {odd, words}});
+}
+
 TEST(ValidateKindsTest, LabelKeysOfAPodBecomePartsOfItsSelectorsOnce) {
   constexpr std::string_view kPod =
       R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1",
@@ -660,10 +681,15 @@ TEST(ValidateKindsTest, IngressesLeadSomewhere) {
 
 TEST(ValidateKindsTest, NodesHaveRangesOfPods) {
   constexpr std::string_view kNode = R"({"metadata":{"name":"n","uid":"u","resourceVersion":"1"}})";
-  ExpectRows(KindId::kNode, kNode,
-             {{R"({"spec":{"podCIDRs":["10.1.0.0"]}})",
-               "spec.podCIDRs[0]: Invalid value: \"10.1.0.0\": must be a valid CIDR value, (e.g. "
-               "10.9.8.0/24 or 2001:db8::/64)"}});
+  ExpectRows(
+      KindId::kNode, kNode,
+      {{R"({"spec":{"podCIDRs":["10.1.0.0/24","fd00::/64"]}})", ""},
+       {R"({"spec":{"podCIDRs":["10.1.0.0/24","10.2.0.0/24"]}})",
+        "spec.podCIDRs: Invalid value: [\"10.1.0.0/24\",\"10.2.0.0/24\"]: may specify no more "
+        "than one CIDR for each IP family"},
+       {R"({"spec":{"podCIDRs":["10.1.0.0"]}})",
+        "spec.podCIDRs[0]: Invalid value: \"10.1.0.0\": must be a valid CIDR value, (e.g. "
+        "10.9.8.0/24 or 2001:db8::/64)"}});
 }
 
 }  // namespace

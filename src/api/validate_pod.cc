@@ -348,11 +348,12 @@ void CheckSpecNames(FieldErrors& errors, const Path& path, const Json& spec) {
 
 }  // namespace
 
-void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template) {
+void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template,
+                  std::string_view pod_name) {
   if (FindMember(spec, "terminationGracePeriodSeconds") == nullptr) {
     AddRequired(errors, path.At("terminationGracePeriodSeconds"));
   }
-  const PodVolumes volumes = CheckPodVolumes(errors, path, spec, is_template);
+  const PodVolumes volumes = CheckPodVolumes(errors, path, spec, is_template, pod_name);
   CheckPodClaims(errors, path, spec);
   CheckContainers(errors, path, spec, volumes);
   CheckEphemeralContainers(errors, path, spec, volumes);
@@ -420,7 +421,7 @@ void CheckPod(FieldErrors& errors, const Json& pod) {
   CheckMeta(errors, pod, true, CheckDns1123Subdomain);
   const Path path("spec");
   const Json* spec = FindMember(pod, "spec");
-  CheckPodSpec(errors, path, OrEmptyObject(spec), false);
+  CheckPodSpec(errors, path, OrEmptyObject(spec), false, TextAt(pod, "metadata.name"));
   if (!ArrayAt(pod, "spec.ephemeralContainers").empty()) {
     AddForbidden(errors, path.At("ephemeralContainers"), "cannot be set on create");
   }
