@@ -97,8 +97,8 @@ struct ServedGroup {
   std::vector<ServedVersion> versions;
 };
 
-// Where Kubernetes has its own groups: before those of users, in this order. Clients that look for a
-// kind by its name alone take the first that they find.
+// Where Kubernetes has its own groups: before those of users, in this order. Clients that look for
+// a kind by its name alone take the first that they find.
 size_t RankOf(std::string_view group) {
   constexpr auto kOwn = std::to_array<std::string_view>(
       {"", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "batch",
