@@ -327,7 +327,7 @@ Outcome<Identity> ApiServer::Authenticate(Instant now, const env::HttpRequest& r
 }
 
 Outcome<Identity> ApiServer::Admit(Instant now, const Target& target,
-                                   const env::RequestArrived& arrived) const {
+                                   const env::RequestArrived& arrived) {
   const env::HttpRequest& http = arrived.request;
   Outcome<Identity> identity = Authenticate(now, http, arrived.peer);
   if (!identity) return identity;
@@ -338,7 +338,7 @@ Outcome<Identity> ApiServer::Admit(Instant now, const Target& target,
   const Attributes wanted = AttributesOf(target, http.method);
   if (acts) {
     const Requester requester{.identity = *identity, .authorizer = authorizer_};
-    Outcome<std::optional<Identity>> other = Impersonate(requester, wanted, http);
+    Outcome<std::optional<Identity>> other = Impersonate(requester, wanted, http, last_modes_);
     if (!other) return std::unexpected(std::move(other.error()));
     if (*other) identity = std::move(**other);
   }
@@ -531,6 +531,7 @@ void ApiServer::AddTo(Hasher& hasher) const {
   watches_.AddTo(hasher);
   event_expiry_.AddTo(hasher);
   waiting_writes_.AddTo(hasher);
+  last_modes_.AddTo(hasher);
   hasher.Add(pending_answers_.size());
   for (const PendingAnswer& answer : pending_answers_) {
     const env::HttpResponse& response = answer.respond.response;

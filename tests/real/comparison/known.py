@@ -73,8 +73,7 @@ Discovery tells what is served as upstream does, in its order. Not served, and s
 | storage.k8s.io | VolumeAttributesClass |
 | apiregistration.k8s.io, autoscaling, certificates.k8s.io, flowcontrol.apiserver.k8s.io, resource.k8s.io | all |
 
-Who may not act as another is told why the first way to do so was none; kube-apiserver remembers of each user which way
-was the last to succeed, and tells of that one. The order of the rules in a SelfSubjectRulesReview is that of the
+The order of the rules in a SelfSubjectRulesReview is that of the
 bindings' names; upstream has none. A POST of a pod whose `overhead` is `{}` is refused as upstream refuses it; of a patch
 or an apply that makes one it is not seen.""".splitlines()
 
