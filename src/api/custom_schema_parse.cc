@@ -6,10 +6,12 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "api/cel_syntax.h"
 #include "api/custom_schema.h"
 #include "api/object.h"
 
@@ -137,6 +139,81 @@ int64_t PatternSize(std::string_view pattern) {
   return size;
 }
 
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+bool BreaksLine(std::string_view text) {
+  return text.find_first_of("\r\n") != std::string_view::npos;
+}
+
+// A rule as upstream's internal type is shown.
+Json ShownRule(const Json& rule) {
+  const auto value = [&](std::string_view member) {
+    const Json* found = FindMember(rule, member);
+    return found == nullptr ? Json() : *found;
+  };
+  return Json(JsonObject{{"Rule", TextAt(rule, "rule")},
+                         {"Message", TextAt(rule, "message")},
+                         {"MessageExpression", TextAt(rule, "messageExpression")},
+                         {"Reason", value("reason")},
+                         {"FieldPath", TextAt(rule, "fieldPath")},
+                         {"OptionalOldSelf", value("optionalOldSelf")}});
+}
+
+// The next part of a rule's fieldPath: a delimiter, a quoted name with its quotes, or a name.
+std::string_view TakePart(std::string_view& path) {
+  size_t end = 0;
+  if (path.starts_with('\'')) {
+    end = 1;
+    while (end < path.size() && (path[end] != '\'' || path[end - 1] == '\\')) ++end;
+    end = std::min(end + 1, path.size());
+  } else {
+    end = std::max<size_t>(std::min(path.find_first_of(".[]"), path.size()), 1);
+  }
+  const std::string_view part = path.substr(0, end);
+  path.remove_prefix(part.size());
+  return part;
+}
+
+// The name between single quotes; nothing: there are none.
+std::optional<std::string> Unquoted(std::string_view part) {
+  if (part.size() < 2 || !part.starts_with('\'') || !part.ends_with('\'')) return std::nullopt;
+  std::string name;
+  for (size_t i = 1; i + 1 < part.size(); ++i) {
+    if (part[i] == '\\' && i + 2 < part.size()) ++i;
+    name += part[i];
+  }
+  return name;
+}
+
+// Whether a rule's fieldPath, as .a.b['c'], leads from a schema to a field that it knows.
+bool LeadsToField(const Json& schema, std::string_view path) {
+  const Json* at = &schema;
+  while (!path.empty()) {
+    const std::string_view how = TakePart(path);
+    if ((how != "." && how != "[") || path.empty() || at == nullptr) return false;
+    const std::string_view part = TakePart(path);
+    std::optional<std::string> name(part);
+    if (how == "[") name = Unquoted(part);
+    if (!name) return false;
+    if (const Json* properties = FindMember(*at, "properties")) {
+      const auto* found = properties->if_object();
+      at = found == nullptr ? nullptr : found->if_contains(*name);
+      if (at == nullptr) return false;
+    } else if (const Json* additional = FindMember(*at, "additionalProperties")) {
+      at = additional->is_object() ? additional : nullptr;
+    } else {
+      return false;
+    }
+    if (how == "[" && (path.empty() || TakePart(path) != "]")) return false;
+  }
+  return true;
+}
+
 class Parser {
  public:
   Parser(std::vector<std::string>& unenforced, int64_t& steps)
@@ -150,8 +227,8 @@ class Parser {
     // Upstream looks at the structure of what is a schema at all, and tells in order of the texts.
     if (unsupported_) structural_.clear();
     std::ranges::sort(structural_, {}, [](const FieldError& error) { return ToString(error); });
-    const bool fine = !nullable && structural_.empty() && errors_.empty();
-    for (FieldErrors* list : {&structural_, &errors_}) {
+    const bool fine = !nullable && structural_.empty() && errors_.empty() && expressions_.empty();
+    for (FieldErrors* list : {&structural_, &errors_, &expressions_}) {
       std::ranges::move(*list, std::back_inserter(errors));
     }
     if (fine) std::ranges::move(defaults_, std::back_inserter(errors));
@@ -162,6 +239,7 @@ class Parser {
   CustomSchema Parse(const Json& schema, const std::string& path, Place place) {
     CustomSchema node;
     if (!schema.is_object()) return node;
+    const size_t errors_before = errors_.size();
     if (++depth_ > kDepthMax) {
       errors_.push_back(
           ForbiddenField(path, fmt::format("schemas nest {} deep at most", kDepthMax)));
@@ -175,6 +253,8 @@ class Parser {
     ParseCombined(schema, path, place, node);
     Forbid(schema, path);
     CheckRules(schema, path);
+    // What is told of an expression of a broken schema would help nobody.
+    if (!IsCombined(place) && errors_.size() == errors_before) CheckExpressions(schema, path);
     if (IsCombined(place)) {
       ForbidStructure(schema, path, place);
     } else {
@@ -303,8 +383,12 @@ class Parser {
         unsupported_ = true;
         return;
       }
+      // Items are told apart in two versions of an object by their keys alone.
+      const bool loses = uncorrelated_.empty() && TextAt(schema, "x-kubernetes-list-type") != "map";
+      if (loses) uncorrelated_ = path;
       node.items.push_back(
           Parse(*items, path + ".items", IsCombined(place) ? Place::kCombined : Place::kItem));
+      if (loses) uncorrelated_.clear();
       node.has_defaults |= node.items.back().has_defaults;
     } else if (node.type == CustomSchema::Type::kArray && !IsCombined(place)) {
       structural_.push_back(RequiredField(path + ".items", "must be specified"));
@@ -555,23 +639,75 @@ class Parser {
     for (size_t i = 0; i < rules.size(); ++i) {
       const std::string at = fmt::format("{}.x-kubernetes-validations[{}]", path, i);
       if (unenforced_.size() < kUnenforcedMax) unenforced_.push_back(at);
-      const std::string_view rule = TextAt(rules[i], "rule");
-      const std::string_view message = TextAt(rules[i], "message");
-      constexpr std::string_view kBlanks = " \t\r\n\v\f";
-      if (rule.find_first_not_of(kBlanks) == std::string_view::npos)
-        errors_.push_back(RequiredField(at + ".rule", "rule is not specified"));
-      if (!message.empty() && message.find_first_not_of(kBlanks) == std::string_view::npos) {
-        errors_.push_back(InvalidField(at + ".message", message, "must be non-empty if specified"));
-      } else if (message.find_first_of("\r\n") != std::string_view::npos) {
-        errors_.push_back(InvalidField(at + ".message", message, "must not contain line breaks"));
-      } else if (message.empty() && rule.find_first_of("\r\n") != std::string_view::npos) {
-        errors_.push_back(RequiredField(at + ".message",
-                                        "message must be specified if rule contains line breaks"));
+      CheckMessage(rules[i], at);
+      const std::string_view expression = TextAt(rules[i], "messageExpression");
+      if (!expression.empty() && Trimmed(expression).empty()) {
+        errors_.push_back(RequiredField(at + ".messageExpression",
+                                        "messageExpression must be non-empty if specified"));
       }
       const std::string_view reason = TextAt(rules[i], "reason");
       if (FindMember(rules[i], "reason") != nullptr &&
           std::ranges::find(kReasons, reason) == kReasons.end())
         errors_.push_back(NotSupportedField(at + ".reason", reason, kReasons));
+      CheckFieldPath(schema, TextAt(rules[i], "fieldPath"), at + ".fieldPath");
+    }
+  }
+
+  void CheckMessage(const Json& rule, const std::string& at) {
+    const std::string_view text = Trimmed(TextAt(rule, "rule"));
+    const std::string_view message = TextAt(rule, "message");
+    const std::string_view said = Trimmed(message);
+    if (text.empty()) {
+      errors_.push_back(RequiredField(at + ".rule", "rule is not specified"));
+    } else if (!message.empty() && said.empty()) {
+      errors_.push_back(InvalidField(at + ".message", message, "must be non-empty if specified"));
+    } else if (BreaksLine(said)) {
+      errors_.push_back(InvalidField(at + ".message", message, "must not contain line breaks"));
+    } else if (BreaksLine(text) && said.empty()) {
+      errors_.push_back(
+          RequiredField(at + ".message", "message must be specified if rule contains line breaks"));
+    }
+  }
+
+  void CheckFieldPath(const Json& schema, std::string_view field, const std::string& at) {
+    if (field.empty()) return;
+    const auto refuse = [&](const char* why) { errors_.push_back(InvalidField(at, field, why)); };
+    if (Trimmed(field).empty()) refuse("must be non-empty if specified");
+    if (BreaksLine(field)) refuse("must not contain line breaks");
+    if (!LeadsToField(schema, field)) refuse("must be a valid path");
+  }
+
+  // The expressions of rules, whose schema is fine otherwise.
+  void CheckExpressions(const Json& schema, const std::string& path) {
+    const JsonArray& rules = ArrayAt(schema, "x-kubernetes-validations");
+    for (size_t i = 0; i < rules.size(); ++i) {
+      const std::string at = fmt::format("{}.x-kubernetes-validations[{}]", path, i);
+      const std::string_view text = TextAt(rules[i], "rule");
+      const CelSyntax rule = ParseCel(text);
+      if (!rule.problem.empty()) {
+        expressions_.push_back(InvalidJsonField(at + ".rule", ShownRule(rules[i]),
+                                                "compilation failed: " + rule.problem));
+      }
+      if (const std::string_view message = TextAt(rules[i], "messageExpression");
+          !message.empty()) {
+        if (const CelSyntax said = ParseCel(message); !said.problem.empty()) {
+          expressions_.push_back(
+              InvalidJsonField(at + ".messageExpression", ShownRule(rules[i]),
+                               "messageExpression compilation failed: " + said.problem));
+        }
+      }
+      const Json* optional = FindMember(rules[i], "optionalOldSelf");
+      if (rule.problem.empty() && rule.names_old_self) {
+        if (uncorrelated_.empty()) continue;
+        expressions_.push_back(InvalidField(
+            at + ".rule", text,
+            fmt::format(
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within {}",
+                uncorrelated_)));
+      } else if (optional != nullptr) {
+        expressions_.push_back(InvalidJsonField(at + ".optionalOldSelf", *optional,
+                                                "may not be set if oldSelf is not used in rule"));
+      }
     }
   }
 
@@ -630,6 +766,8 @@ class Parser {
   std::map<std::string, std::shared_ptr<const re2::RE2>> matchers_;  // By their patterns.
   FieldErrors errors_;
   FieldErrors structural_;
+  FieldErrors expressions_;
+  std::string uncorrelated_;  // The first list above whose items can't be told apart.
   FieldErrors defaults_;
   bool unsupported_ = false;  // Something of JSON schemas that these are without.
   int depth_ = 0;

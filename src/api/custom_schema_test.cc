@@ -150,6 +150,55 @@ TEST(CustomSchema, WhatIsCombinedLeavesTheStructureAlone) {
           "\"FieldValueRequired\"");
 }
 
+TEST(CustomSchema, RulesAreExpressionsAndLookAtWhatCanBeToldApart) {
+  const std::string v = "s.properties[v]";
+  const std::string rule = v + ".x-kubernetes-validations[0]";
+  EXPECT_EQ(Take(R"({"type":"string","x-kubernetes-validations":[{"rule":"self <"}]})", "1")
+                .substr(0, rule.size() + 172),
+            rule +
+                R"(.rule: Invalid value: {"Rule":"self \u003c","Message":"",)"
+                R"("MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: )"
+                "compilation failed: ERROR: <input>:1:7");
+  // Of a schema that is broken otherwise nothing is told of expressions.
+  EXPECT_EQ(
+      Take(R"({"type":"string","x-kubernetes-validations":[{"rule":"self <","reason":"X"}]})", "1")
+          .find("compilation"),
+      std::string::npos);
+  const auto in_list = [](std::string_view more) {
+    return Take(fmt::format(R"({{"type":"array",{}"items":{{"type":"object","required":["b"],
+        "properties":{{"b":{{"type":"string",
+        "x-kubernetes-validations":[{{"rule":"self == oldSelf"}}]}}}}}}}})",
+                            more),
+                "[]");
+  };
+  EXPECT_EQ(in_list(""),
+            v +
+                ".items.properties[b].x-kubernetes-validations[0].rule: Invalid value: "
+                "\"self == oldSelf\": oldSelf cannot be used on the uncorrelatable portion of the "
+                "schema within " +
+                v);
+  EXPECT_EQ(in_list(R"("x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["b"],)"),
+            R"({"v":[]})");
+  // Paths go through names, quoted ones and maps, not into lists.
+  const auto path = [](std::string_view field) {
+    const std::string taken =
+        Take(fmt::format(R"({{"type":"object","x-kubernetes-validations":[{{"rule":"true",
+            "fieldPath":"{}"}}],"properties":{{"a":{{"type":"object","additionalProperties":
+            {{"type":"string"}}}},"l":{{"type":"array","items":{{"type":"string"}}}}}}}})",
+                         field),
+             "{}");
+    return taken == R"({"v":{}})";
+  };
+  for (const char* const field :
+       {".a", ".a.b", ".a['b']", "['a']", "['a'].l", ".l", ".a['x.y\\\\'z']"}) {
+    EXPECT_TRUE(path(field)) << field;
+  }
+  for (const char* const field :
+       {"a", ".b", ".a.b.c", ".l[0]", ".a[b]", ".a['b'", ".", ".a.", ".a ", " "}) {
+    EXPECT_FALSE(path(field)) << field;
+  }
+}
+
 TEST(CustomSchema, SetsDefaultsWhereSomethingIsMissing) {
   constexpr std::string_view kSchema =
       R"({"type":"object","properties":{"a":{"type":"string","default":"d"},

@@ -176,6 +176,7 @@ void PrepareNamespace(Json& object) {
 }
 
 void PreparePod(Json& object) {
+  MergeLabelKeys(object);
   SetGeneration(object, 1);
   ResetStatus(KindId::kPod, object);
   JsonObject& status = object.get_object()["status"].get_object();
@@ -496,8 +497,11 @@ void PrepareForCreate(const Kind& type, Json& object) {
       if (const Json* found = FindPath(std::as_const(object), "status.storedVersions")) {
         stored = *found;
       }
-      ResetStatus(kind, object);
-      SetPath(object, "status.storedVersions", std::move(stored));
+      // Names and conditions come when it is looked at.
+      object.get_object()["status"] =
+          JsonObject{{"conditions", nullptr},
+                     {"acceptedNames", JsonObject{{"plural", ""}, {"kind", ""}}},
+                     {"storedVersions", std::move(stored)}};
       SetGeneration(object, 1);
       return;
     }

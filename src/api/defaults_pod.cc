@@ -151,6 +151,24 @@ constexpr std::array<TextDefault, 10> kVolumeDefaults = {{
     {"hostPath", "type", ""},
 }};
 
+// What a term asks of the pod's own labels becomes a part of its selector.
+void MergeLabelKeys(Json& term, const JsonObject& labels) {
+  if (FindMember(term, "labelSelector") == nullptr) return;
+  const auto merge = [&](std::string_view member, std::string_view how) {
+    for (const Json& key : ArrayAt(std::as_const(term), member)) {
+      const Json* value = FindMember(labels, TextOf(key));
+      if (value == nullptr) continue;
+      JsonObject& selector = MemberObject(term.get_object(), "labelSelector");
+      Json& list = Member(selector, "matchExpressions");
+      if (!list.is_array()) list.emplace_array();
+      list.get_array().push_back(JsonObject(
+          {{"key", key}, {"operator", how}, {"values", JsonArray({*value})}}, list.storage()));
+    }
+  };
+  merge("matchLabelKeys", "In");
+  merge("mismatchLabelKeys", "NotIn");
+}
+
 }  // namespace
 
 void DefaultSources(JsonObject& owner) {
@@ -333,6 +351,30 @@ void DefaultPodSpec(JsonObject& spec, bool is_pod) {
   if (!is_pod) return;
   DefaultPodLevel(spec);
   SetDefault(spec, "enableServiceLinks", true);
+}
+
+void MergeLabelKeys(Json& pod) {
+  JsonObject* spec = ObjectIn(pod.get_object(), "spec");
+  if (spec == nullptr) return;
+  const JsonObject& labels = ObjectAt(std::as_const(pod), "metadata.labels");
+  const auto each = [&](JsonObject& owner, std::string_view member, std::string_view within) {
+    Json* list = owner.if_contains(member);
+    if (list == nullptr || !list->is_array()) return;
+    for (Json& item : list->get_array()) {
+      if (!item.is_object()) continue;
+      Json* term = within.empty() ? &item : item.get_object().if_contains(within);
+      if (term != nullptr && term->is_object()) MergeLabelKeys(*term, labels);
+    }
+  };
+  each(*spec, "topologySpreadConstraints", "");
+  JsonObject* affinity = ObjectIn(*spec, "affinity");
+  if (affinity == nullptr) return;
+  for (const std::string_view which : {"podAffinity", "podAntiAffinity"}) {
+    JsonObject* terms = ObjectIn(*affinity, which);
+    if (terms == nullptr) continue;
+    each(*terms, "preferredDuringSchedulingIgnoredDuringExecution", "podAffinityTerm");
+    each(*terms, "requiredDuringSchedulingIgnoredDuringExecution", "");
+  }
 }
 
 }  // namespace berth::api

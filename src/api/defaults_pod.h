@@ -10,6 +10,10 @@ namespace berth::api {
 // A pod's spec, or a template's (whose requests and links are not filled in).
 void DefaultPodSpec(JsonObject& spec, bool is_pod);
 
+// Makes what a new pod's affinity and spread ask of its own labels parts of their selectors
+// (matchLabelKeys, mismatchLabelKeys).
+void MergeLabelKeys(Json& pod);
+
 // What is a default of the sources of a pod's volume, and of a PersistentVolume.
 void DefaultSources(JsonObject& owner);
 

@@ -40,10 +40,31 @@ bool ShowsValue(FieldErrorType type) {
          type != FieldErrorType::kTooLong && type != FieldErrorType::kInternal;
 }
 
+// As Go's encoder of JSON has it, which escapes what HTML could take for its own.
+std::string PrintGoJson(const Json& value) {
+  std::string text;
+  for (const char c : boost::json::serialize(value)) {
+    switch (c) {
+      case '<':
+        text += "\\u003c";
+        break;
+      case '>':
+        text += "\\u003e";
+        break;
+      case '&':
+        text += "\\u0026";
+        break;
+      default:
+        text += c;
+    }
+  }
+  return text;
+}
+
 std::string Show(const Json& value) {
   if (value.is_string()) return QuoteGo(value.get_string());
   if (value.is_double()) return fmt::format("{}", value.get_double());
-  return boost::json::serialize(value);
+  return PrintGoJson(value);
 }
 
 }  // namespace
@@ -197,6 +218,9 @@ FieldError InvalidField(std::string field, int64_t value, std::string detail) {
 }
 FieldError InvalidJsonField(std::string field, const Json& value, std::string detail) {
   return {FieldErrorType::kInvalid, std::move(field), Show(value), std::move(detail)};
+}
+FieldError InvalidPointedField(std::string field, std::string_view value, std::string detail) {
+  return {FieldErrorType::kInvalid, std::move(field), PrintGoJson(Json(value)), std::move(detail)};
 }
 FieldError NotSupportedField(std::string field, std::string_view value,
                              std::span<const std::string_view> supported) {

@@ -69,6 +69,8 @@ FieldError DuplicateJsonField(std::string field, const Json& value);
 FieldError InvalidField(std::string field, std::string_view value, std::string detail);
 FieldError InvalidField(std::string field, int64_t value, std::string detail);
 FieldError InvalidJsonField(std::string field, const Json& value, std::string detail);
+// Of a text that upstream holds by a pointer, and shows as JSON.
+FieldError InvalidPointedField(std::string field, std::string_view value, std::string detail);
 FieldError NotSupportedField(std::string field, std::string_view value,
                              std::span<const std::string_view> supported);
 FieldError ForbiddenField(std::string field, std::string detail);

@@ -1,6 +1,7 @@
 #include "api/formats.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "api/duration.h"
 #include "api/names.h"
+#include "api/net_formats.h"
 #include "api/text.h"
 #include "api/timestamp.h"
 #include "api/validate_common.h"
@@ -158,6 +160,53 @@ bool IsSocialSecurity(std::string_view text) {
   return text.empty();
 }
 
+// Nine digits and one to check them by, or X, which is ten.
+bool IsIsbn10(std::string_view text) {
+  if (text.size() != 10 || !std::ranges::all_of(text.substr(0, 9), IsDigit)) return false;
+  if (!IsDigit(text[9]) && text[9] != 'X') return false;
+  int sum = 10 * (text[9] == 'X' ? 10 : text[9] - '0');
+  for (int i = 0; i < 9; ++i) sum += (i + 1) * (text[static_cast<size_t>(i)] - '0');
+  return sum % 11 == 0;
+}
+
+bool IsIsbn13(std::string_view text) {
+  if (text.size() != 13 || !std::ranges::all_of(text, IsDigit)) return false;
+  int sum = 0;
+  for (size_t i = 0; i < 13; ++i) sum += (i % 2 == 0 ? 1 : 3) * (text[i] - '0');
+  return sum % 10 == 0;
+}
+
+// Without what books have between their digits.
+std::string BookDigits(std::string_view text) {
+  std::string digits(text);
+  std::erase_if(digits, [](char c) { return std::string_view(" \t\n\f\r-").contains(c); });
+  return digits;
+}
+
+// Numbers of issuers, whose last digit checks the others (ISO/IEC 7812); what else stands between
+// them counts for nothing.
+bool IsCreditCard(std::string_view text) {
+  static const RE2 kIssuers(
+      "4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|"
+      "3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}");
+  std::string digits(text);
+  std::erase_if(digits, [](char c) { return !IsDigit(c); });
+  if (!RE2::FullMatch(digits, kIssuers)) return false;
+  int sum = 0;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const int digit = digits[digits.size() - 1 - i] - '0';
+    sum += i % 2 == 0 ? digit : digit * 2 / 10 + digit * 2 % 10;
+  }
+  return sum % 10 == 0;
+}
+
+// "rgb(255, 0, 10)".
+bool IsRgbColor(std::string_view text) {
+  static const RE2 kPattern(R"(rgb\((?:\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,){2})"
+                            R"(\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*\))");
+  return RE2::FullMatch({text.data(), text.size()}, kPattern);
+}
+
 using Check = bool (*)(std::string_view text);
 struct Format {
   std::string_view name;
@@ -180,6 +229,18 @@ constexpr auto kFormats = std::to_array<Format>({
     {"bsonobjectid", [](std::string_view text) { return text.size() == 24 && AreHex(text); }},
     {"hexcolor", IsHexColor},
     {"ssn", IsSocialSecurity},
+    {"uri", IsRequestUri},
+    {"email", IsMailAddress},
+    {"hostname", IsHostName},
+    {"isbn",
+     [](std::string_view text) {
+       const std::string digits = BookDigits(text);
+       return IsIsbn10(digits) || IsIsbn13(digits);
+     }},
+    {"isbn10", [](std::string_view text) { return IsIsbn10(BookDigits(text)); }},
+    {"isbn13", [](std::string_view text) { return IsIsbn13(BookDigits(text)); }},
+    {"creditcard", IsCreditCard},
+    {"rgbcolor", IsRgbColor},
     {"k8sshortname", [](std::string_view text) { return CheckDns1123Label(text).empty(); }},
     {"k8slongname", [](std::string_view text) { return CheckDns1123Subdomain(text).empty(); }},
 });

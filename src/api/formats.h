@@ -6,8 +6,9 @@
 namespace berth::api {
 
 // Whether a text is of a format, as upstream reads that: `byte`, `date`, `date-time`, `duration`,
-// `ipv4`, `ipv6`, `cidr`, `mac`, `uuid` to `uuid5`, `bsonobjectid`, `hexcolor`, `ssn`,
-// `k8s-short-name`, `k8s-long-name`, with or without their dashes. Any text is of any other format.
+// `ipv4`, `ipv6`, `cidr`, `mac`, `uuid` to `uuid5`, `bsonobjectid`, `hexcolor`, `rgbcolor`, `ssn`,
+// `creditcard`, `isbn`, `isbn10`, `isbn13`, `uri`, `email`, `hostname`, `k8s-short-name`,
+// `k8s-long-name`, with or without their dashes. Any text is of any other format.
 [[nodiscard]] bool FitsFormat(std::string_view format, std::string_view text);
 
 }  // namespace berth::api

@@ -237,7 +237,7 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
     InExtensions(WithStatus(
         ClusterWide(StoredKind(KindId::kCustomResourceDefinition, "apiextensions.k8s.io",
                                {"CustomResourceDefinition", "customresourcedefinitions",
-                                "customresourcedefinition", "crd crds", "M5uH+AlWATY="})))),
+                                "customresourcedefinition", "crd crds", "jfWCUB31mvA="})))),
     VolcanoKind(KindId::kPodGroup,
                 {"PodGroup", "podgroups", "podgroup", "pg podgroup-v1beta1", "yufRBZAGAC0="}),
     WithStatus(ClusterWide(VolcanoKind(

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/stream_parser.hpp>
+#include <optional>
 #include <string>
 
 #include "api/base64.h"
@@ -183,11 +184,17 @@ void CheckNodeParts(FieldErrors& errors, const Json& node) {
   CheckNodeAmounts(errors, node);
   const JsonArray& ranges = ArrayAt(node, "spec.podCIDRs");
   const Path spec("spec");
+  size_t of_six = 0;
+  size_t read = 0;
   for (size_t i = 0; i < ranges.size(); ++i) {
     const std::string_view range = TextOf(ranges[i]);
     rules::CheckCidr(errors, spec.At("podCIDRs", i), range);
+    const std::optional<rules::CidrRange> parsed = rules::ParseCidr(range);
+    if (parsed) ++read;
+    if (parsed && parsed->six) ++of_six;
   }
-  if (ranges.size() > 2) {
+  const bool twice = read == 2 && of_six != 1;
+  if (ranges.size() > 2 || twice) {
     AddInvalid(errors, spec.At("podCIDRs"), Json(ranges),
                "may specify no more than one CIDR for each IP family");
   }

@@ -10,6 +10,7 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/validate_claims.h"
 #include "api/validate_env.h"
 #include "api/validate_pod.h"
 #include "api/validate_security.h"
@@ -284,6 +285,7 @@ void CheckResizePolicies(FieldErrors& errors, const Path& container, const Json&
 
 // Of each container of a pod: what the pod says.
 struct PodParts {
+  const Json& spec;
   const PodVolumes& volumes;
   std::string_view restart_policy;
   bool host_users = true;
@@ -291,7 +293,8 @@ struct PodParts {
 };
 
 PodParts PartsOf(const Json& spec, const PodVolumes& volumes) {
-  PodParts parts{.volumes = volumes,
+  PodParts parts{.spec = spec,
+                 .volumes = volumes,
                  .restart_policy = TextAt(spec, "restartPolicy"),
                  .host_users = HasHostUsers(spec),
                  .grace_seconds = std::nullopt};
@@ -349,8 +352,10 @@ void CheckContainer(FieldErrors& errors, const Path& path, const Json& body, con
   CheckMounts(errors, path, body, pod.volumes);
   CheckRequiredEnum(errors, path.At("imagePullPolicy"), TextAt(body, "imagePullPolicy"),
                     kPullPolicies);
-  CheckRequirements(errors, path.At("resources"),
+  const Path resources = path.At("resources");
+  CheckRequirements(errors, resources,
                     {ObjectAt(body, "resources.limits"), ObjectAt(body, "resources.requests")});
+  CheckUsedClaims(errors, resources, OrEmptyObject(FindMember(body, "resources")), pod.spec);
   CheckResizePolicies(errors, path, body, pod.restart_policy);
   CheckContainerSecurity(errors, path, body, pod.host_users);
 }
@@ -495,9 +500,17 @@ void CheckOverhead(FieldErrors& errors, const Path& path, const JsonObject& over
 void CheckPodResources(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   if (FindMember(spec, "resources") == nullptr) return;
   const Path path = spec_path.At("resources");
+  if (TextAt(spec, "os.name") == "windows") {
+    AddForbidden(errors, path, "may not be set for a windows pod");
+    return;
+  }
+  if (!ArrayAt(spec, "resources.claims").empty()) {
+    AddForbidden(errors, path.At("claims"), "claims may not be set for Resources at pod-level");
+  }
   const Requirements pod = {ObjectAt(spec, "resources.limits"),
                             ObjectAt(spec, "resources.requests"), true};
   CheckRequirements(errors, path, pod);
+  CheckUsedClaims(errors, path, *FindMember(spec, "resources"), spec);
   const Path requests_path = path.At("requests");
   for (const auto& [name, amount] : pod.requests) {
     std::optional<Quantity> sum;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <boost/json/serialize.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -374,6 +375,193 @@ TEST(ValidateKindsTest, LabelKeysOfPodAffinityNeedASelectorAndADecision) {
   ExpectRows(KindId::kPod, kPod, {{fine, ""}, {loose, loose_words}, {both, both_words}});
 }
 
+// Upstream's answers to the same, field by field.
+TEST(ValidateKindsTest, ClaimsOfPodsAreNamedAndUsedByTheirNames) {
+  constexpr std::string_view kPod =
+      R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"containers":[{"name":"c","image":"i"}]}})";
+  const auto both = [](std::string_view claims, std::string_view used) {
+    return fmt::format(R"({{"spec":{{"resourceClaims":{},
+        "containers":[{{"name":"c","image":"i","resources":{{"claims":{}}}}}]}}}})",
+                       claims, used);
+  };
+  const std::string one = R"([{"name":"a","resourceClaimName":"x"}])";
+  const std::string fine =
+      both(R"([{"name":"a","resourceClaimName":"x"},{"name":"b","resourceClaimTemplateName":"y"}])",
+           R"([{"name":"a","request":"r"},{"name":"a","request":"s"},{"name":"b"}])");
+  const std::string twice = both(one, R"([{"name":"a"},{"name":"a","request":"b"}])");
+  const std::string part =
+      both(one, R"([{"name":"a","request":"b"},{"name":"a","request":"b"},{"name":"a"}])");
+  const std::string unknown = both(one, R"([{"name":"q"},{"name":""}])");
+  const std::string none = both("[]", R"([{"name":"q"}])");
+  ExpectRows(
+      KindId::kPod, kPod,
+      {{fine, ""},
+       {R"({"spec":{"resourceClaims":[{"name":"a"}]}})",
+        R"(spec.resourceClaims[0]: Invalid value: {"Name":"a","ResourceClaimName":null,)"
+        R"("ResourceClaimTemplateName":null}: must specify one of: `resourceClaimName`, )"
+        "`resourceClaimTemplateName`"},
+       {R"({"spec":{"resourceClaims":[{"name":"a","resourceClaimName":"x",
+           "resourceClaimTemplateName":"y"}]}})",
+        R"(spec.resourceClaims[0]: Invalid value: {"Name":"a","ResourceClaimName":"x",)"
+        R"("ResourceClaimTemplateName":"y"}: at most one of `resourceClaimName` or )"
+        "`resourceClaimTemplateName` may be specified"},
+       {R"({"spec":{"resourceClaims":[{"name":"a","resourceClaimName":"x"},
+           {"name":"a","resourceClaimName":"y"},{"resourceClaimName":"z"}]}})",
+        "spec.resourceClaims[1].name: Duplicate value: \"a\"\n"
+        "spec.resourceClaims[2].name: Required value"},
+       {twice, "spec.containers[0].resources.claims[1]: Duplicate value: \"a\""},
+       {part,
+        "spec.containers[0].resources.claims[1]: Duplicate value: \"a/b\"\n"
+        "spec.containers[0].resources.claims[2]: Duplicate value: \"a\""},
+       {unknown,
+        "spec.containers[0].resources.claims[0]: Not found: \"q\": must be one of the names in "
+        "pod.spec.resourceClaims: a\n"
+        "spec.containers[0].resources.claims[1]: Required value"},
+       {none,
+        "spec.containers[0].resources.claims[0]: Not found: \"q\": must be one of the names in "
+        "pod.spec.resourceClaims which is empty"},
+       {R"({"spec":{"resources":{"requests":{"cpu":"1"},"claims":[{"name":"q"}]}}})",
+        "spec.resources.claims: Forbidden: claims may not be set for Resources at pod-level\n"
+        "spec.resources.claims[0]: Not found: \"q\": must be one of the names in "
+        "pod.spec.resourceClaims which is empty"}});
+}
+
+TEST(ValidateKindsTest, PodsForWindowsHaveItsOptionsAndNoOthers) {
+  constexpr std::string_view kPod =
+      R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"containers":[{"name":"c","image":"i"}]}})";
+  const auto runs_as = [](std::string_view name) {
+    return fmt::format(R"({{"spec":{{"securityContext":{{"windowsOptions":{{
+        "runAsUserName":"{}"}}}}}}}})",
+                       name);
+  };
+  constexpr std::string_view kRunAs = "spec.securityContext.windowsOptions.runAsUserName";
+  const auto words = [&](std::string_view shown, std::string_view why) {
+    return fmt::format("{}: Invalid value: \"{}\": runAsUserName{}", kRunAs, shown, why);
+  };
+  const std::string fine = runs_as(R"(NT AUTHORITY\\NETWORK SERVICE)");
+  const std::string domain = runs_as(R"(a.b-c.example\\u)");
+  const std::string nothing = runs_as("");
+  const std::string nothing_words = words("", " cannot be an empty string");
+  const std::string slashes = runs_as(R"(a\\b\\c)");
+  const std::string slashes_words = words(R"(a\\b\\c)", " cannot contain more than one backslash");
+  const std::string blank = runs_as(R"(\\)");
+  const std::string blank_words =
+      words(R"(\\)", "'s Domain doesn't match the NetBios nor the DNS format") + "\n" +
+      words(R"(\\)", "'s User cannot be empty");
+  const std::string dots = runs_as(R"(. .)");
+  const std::string dots_words = words(". .", "'s User cannot contain only periods or spaces");
+  const std::string odd = runs_as("a*b");
+  const std::string odd_words =
+      words("a*b", R"('s User cannot contain the following characters: "/\:;|=,+*?<>@[])");
+  const std::string control = runs_as(R"(a\u0007b)");
+  const std::string control_words = words(R"(a\u0007b)", " cannot contain control characters");
+  const std::string user(105, 'x');
+  const std::string long_user = runs_as(user);
+  const std::string long_words =
+      words(user, "'s User length must not be longer than 104 characters");
+  ExpectRows(
+      KindId::kPod, kPod,
+      {{fine, ""},
+       {domain, ""},
+       {nothing, nothing_words},
+       {slashes, slashes_words},
+       {blank, blank_words},
+       {dots, dots_words},
+       {odd, odd_words},
+       {control, control_words},
+       {long_user, long_words},
+       {R"({"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpec":""}}}})",
+        "spec.securityContext.windowsOptions.gmsaCredentialSpec: Invalid value: \"\": "
+        "gmsaCredentialSpec cannot be an empty string"},
+       {R"({"spec":{"securityContext":{"windowsOptions":{"hostProcess":true}}}})",
+        "spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains any "
+        "hostProcess containers"},
+       {R"({"spec":{"hostNetwork":true,"containers":[
+           {"name":"c","image":"i","securityContext":{"windowsOptions":{"hostProcess":true}}},
+           {"name":"d","image":"i"}]}})",
+        "spec: Invalid value: \"\": If pod contains any hostProcess containers then all containers "
+        "must be HostProcess containers"},
+       {R"({"spec":{"hostNetwork":true,"securityContext":{"windowsOptions":{"hostProcess":false}},
+           "containers":[
+           {"name":"c","image":"i","securityContext":{"windowsOptions":{"hostProcess":true}}}]}})",
+        "spec.containers[0].securityContext.windowsOptions.hostProcess: Invalid value: true: pod "
+        "hostProcess value must be identical if both are specified, was false"},
+       {R"({"spec":{"os":{"name":"windows"},"hostPID":false,"shareProcessNamespace":false,
+           "resources":{"requests":{"cpu":"1"}},"securityContext":{"runAsUser":1},"containers":[
+           {"name":"c","image":"i","securityContext":{"privileged":false}}]}})",
+        "spec.resources: Forbidden: may not be set for a windows pod\n"
+        "spec.shareProcessNamespace: Forbidden: cannot be set for a windows pod\n"
+        "spec.securityContext.runAsUser: Forbidden: cannot be set for a windows pod\n"
+        "spec.containers[0].securityContext.privileged: Forbidden: cannot be set for a windows "
+        "pod"}});
+}
+
+TEST(ValidateKindsTest, AnEphemeralVolumesClaimHasANameThatMayBe) {
+  const std::string name(250, 'n');
+  const std::string pod = fmt::format(
+      R"({{"metadata":{{"name":"{}","namespace":"n","uid":"u","resourceVersion":"1"}},
+      "spec":{{"containers":[{{"name":"c","image":"i"}}]}}}})",
+      name);
+  const auto volume = [](std::string_view called) {
+    return fmt::format(R"({{"spec":{{"volumes":[{{"name":"{}","ephemeral":{{"volumeClaimTemplate":
+        {{"spec":{{"accessModes":["ReadWriteOnce"],"resources":{{"requests":{{"storage":"1"}}}}}}}}}}
+        }}]}}}})",
+                       called);
+  };
+  const std::string fine = volume("ab");
+  const std::string odd = volume("abc");
+  const std::string words = fmt::format(
+      "spec.volumes[0].name: Invalid value: \"abc\": PVC name \"{}-abc\": must be no more than 253 "
+      "characters",
+      name);
+  ExpectRows(KindId::kPod, pod, {{fine, ""}, {odd, words}});
+}
+
+TEST(ValidateKindsTest, LabelKeysOfAPodBecomePartsOfItsSelectorsOnce) {
+  constexpr std::string_view kPod =
+      R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1",
+      "labels":{"a":"x","v":"1"}},"spec":{"containers":[{"name":"c","image":"i"}]}})";
+  constexpr std::string_view kSpread =
+      R"({"spec":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"z",
+      "whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"a":"x"}},
+      "matchLabelKeys":["v","missing"]}],"affinity":{"podAntiAffinity":{
+      "preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{
+      "topologyKey":"z","labelSelector":{},"matchLabelKeys":["v"],"mismatchLabelKeys":["a"]}}]}}}})";
+  const Json pod = Made(KindId::kPod, kPod, kSpread);
+  EXPECT_EQ(Show(ValidateCreate(KindId::kPod, pod)), "");
+  const auto expressions = [](const Json& term) {
+    return boost::json::serialize(*FindPath(term, "labelSelector.matchExpressions"));
+  };
+  EXPECT_EQ(expressions(ArrayAt(pod, "spec.topologySpreadConstraints")[0]),
+            R"([{"key":"v","operator":"In","values":["1"]}])");
+  const Json& preferred = ArrayAt(
+      pod, "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution")[0];
+  EXPECT_EQ(expressions(*FindMember(preferred, "podAffinityTerm")),
+            R"([{"key":"v","operator":"In","values":["1"]},)"
+            R"({"key":"a","operator":"NotIn","values":["x"]}])");
+  const auto spread = [](std::string_view more) {
+    return fmt::format(R"({{"spec":{{"topologySpreadConstraints":[{{"maxSkew":1,"topologyKey":"z",
+        "whenUnsatisfiable":"DoNotSchedule",{}}}]}}}})",
+                       more);
+  };
+  const std::string no_selector = spread(R"("matchLabelKeys":["v"])");
+  const std::string in_both =
+      spread(R"("labelSelector":{"matchLabels":{"a":"x"}},"matchLabelKeys":["v","a"])");
+  const std::string twice = spread(R"("labelSelector":{},"matchLabelKeys":["v","v"])");
+  ExpectRows(KindId::kPod, kPod,
+             {{no_selector,
+               "spec.topologySpreadConstraints[0].matchLabelKeys: Forbidden: must not be specified "
+               "when labelSelector is not set"},
+              {in_both,
+               "spec.topologySpreadConstraints[0][1]: Invalid value: \"a\": exists in both "
+               "matchLabelKeys and labelSelector"},
+              {twice,
+               "spec.topologySpreadConstraints[0][1]: Invalid value: \"v\": exists in both "
+               "matchLabelKeys and labelSelector"}});
+}
+
 constexpr std::string_view kRole =
     R"({"metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},
     "rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]})";
@@ -493,10 +681,15 @@ TEST(ValidateKindsTest, IngressesLeadSomewhere) {
 
 TEST(ValidateKindsTest, NodesHaveRangesOfPods) {
   constexpr std::string_view kNode = R"({"metadata":{"name":"n","uid":"u","resourceVersion":"1"}})";
-  ExpectRows(KindId::kNode, kNode,
-             {{R"({"spec":{"podCIDRs":["10.1.0.0"]}})",
-               "spec.podCIDRs[0]: Invalid value: \"10.1.0.0\": must be a valid CIDR value, (e.g. "
-               "10.9.8.0/24 or 2001:db8::/64)"}});
+  ExpectRows(
+      KindId::kNode, kNode,
+      {{R"({"spec":{"podCIDRs":["10.1.0.0/24","fd00::/64"]}})", ""},
+       {R"({"spec":{"podCIDRs":["10.1.0.0/24","10.2.0.0/24"]}})",
+        "spec.podCIDRs: Invalid value: [\"10.1.0.0/24\",\"10.2.0.0/24\"]: may specify no more "
+        "than one CIDR for each IP family"},
+       {R"({"spec":{"podCIDRs":["10.1.0.0"]}})",
+        "spec.podCIDRs[0]: Invalid value: \"10.1.0.0\": must be a valid CIDR value, (e.g. "
+        "10.9.8.0/24 or 2001:db8::/64)"}});
 }
 
 }  // namespace

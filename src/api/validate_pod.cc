@@ -10,9 +10,11 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/validate_claims.h"
 #include "api/validate_common.h"
 #include "api/validate_env.h"
 #include "api/validate_security.h"
+#include "api/validate_windows.h"
 
 namespace berth::api::rules {
 namespace {
@@ -160,6 +162,26 @@ void CheckNodeAffinity(FieldErrors& errors, const Path& affinity_path, const Jso
   }
 }
 
+// A key of the pod's labels is asked for by its value alone; a selector that has it in two ways has
+// it by the pod's creation, and beside.
+void CheckKeysOfSelector(FieldErrors& errors, const Path& path, const Json& term) {
+  const Json* selector = FindMember(term, "labelSelector");
+  const JsonArray& keys = ArrayAt(term, "matchLabelKeys");
+  if (selector == nullptr || keys.empty()) return;
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < keys.size(); ++i) places[TextOf(keys[i])] = i;
+  std::set<std::string_view> seen;
+  for (const auto& [key, value] : ObjectAt(*selector, "matchLabels")) seen.insert(key);
+  for (const Json& expression : ArrayAt(*selector, "matchExpressions")) {
+    const std::string_view key = TextAt(expression, "key");
+    const auto place = places.find(key);
+    if (!seen.insert(key).second && place != places.end()) {
+      AddInvalid(errors, path.Item(place->second), key,
+                 Messages{"exists in both matchLabelKeys and labelSelector"});
+    }
+  }
+}
+
 // Labels of the pod itself that the term asks for, or against, beside its selector.
 void CheckLabelKeys(FieldErrors& errors, const Path& path, const Json& term) {
   for (const std::string_view member : {"matchLabelKeys", "mismatchLabelKeys"}) {
@@ -172,6 +194,7 @@ void CheckLabelKeys(FieldErrors& errors, const Path& path, const Json& term) {
       CheckLabelName(errors, path.At(member, i), TextOf(keys[i]));
     }
   }
+  CheckKeysOfSelector(errors, path, term);
   const JsonArray& match = ArrayAt(term, "matchLabelKeys");
   const JsonArray& mismatch = ArrayAt(term, "mismatchLabelKeys");
   for (size_t i = 0; i < match.size(); ++i) {
@@ -265,6 +288,7 @@ void CheckSpread(FieldErrors& errors, const Path& spec_path, const Json& spec) {
         CheckEnum(errors, path.At(policy), TextAt(constraint, policy), kPolicies);
       }
     }
+    CheckLabelKeys(errors, path, constraint);
     if (const Json* selector = FindMember(constraint, "labelSelector")) {
       CheckLabelSelector(errors, path.At("labelSelector"), *selector);
     }
@@ -324,11 +348,13 @@ void CheckSpecNames(FieldErrors& errors, const Path& path, const Json& spec) {
 
 }  // namespace
 
-void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template) {
+void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template,
+                  std::string_view pod_name) {
   if (FindMember(spec, "terminationGracePeriodSeconds") == nullptr) {
     AddRequired(errors, path.At("terminationGracePeriodSeconds"));
   }
-  const PodVolumes volumes = CheckPodVolumes(errors, path, spec, is_template);
+  const PodVolumes volumes = CheckPodVolumes(errors, path, spec, is_template, pod_name);
+  CheckPodClaims(errors, path, spec);
   CheckContainers(errors, path, spec, volumes);
   CheckEphemeralContainers(errors, path, spec, volumes);
   CheckPodResources(errors, path, spec);
@@ -342,6 +368,7 @@ void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool 
   CheckDns(errors, path, spec);
   CheckGates(errors, path, spec);
   CheckSpread(errors, path, spec);
+  CheckHostProcesses(errors, path, spec);
   CheckOwnUsers(errors, path, spec);
   CheckHostnameOverride(errors, path, spec);
   CheckSpecNames(errors, path, spec);
@@ -394,7 +421,7 @@ void CheckPod(FieldErrors& errors, const Json& pod) {
   CheckMeta(errors, pod, true, CheckDns1123Subdomain);
   const Path path("spec");
   const Json* spec = FindMember(pod, "spec");
-  CheckPodSpec(errors, path, OrEmptyObject(spec), false);
+  CheckPodSpec(errors, path, OrEmptyObject(spec), false, TextAt(pod, "metadata.name"));
   if (!ArrayAt(pod, "spec.ephemeralContainers").empty()) {
     AddForbidden(errors, path.At("ephemeralContainers"), "cannot be set on create");
   }

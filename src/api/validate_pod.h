@@ -9,7 +9,9 @@
 namespace berth::api::rules {
 
 // A pod's spec. `is_template`: what only holds for pods is left out.
-void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template);
+// `pod_name`: of a pod that is new.
+void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template,
+                  std::string_view pod_name = {});
 // The part of it that says where the pod goes.
 void CheckPodScheduling(FieldErrors& errors, const Path& path, const Json& spec);
 // Those of a pod's spec, or of what else has tolerations.

@@ -9,6 +9,7 @@
 
 #include "api/object.h"
 #include "api/validate_volumes.h"
+#include "api/validate_windows.h"
 
 namespace berth::api::rules {
 namespace {
@@ -218,6 +219,7 @@ void CheckPodSecurity(FieldErrors& errors, const Path& spec_path, const Json& sp
   constexpr std::array<std::string_view, 1> kLabels = {"Recursive"};
   CheckGiven(errors, path, *security, "fsGroupChangePolicy", kChanges);
   CheckSeccomp(errors, path, *security);
+  CheckWindowsOptions(errors, path, *security);
   CheckAppArmor(errors, path, *security);
   CheckGiven(errors, path, *security, "supplementalGroupsPolicy", kGroups);
   CheckGiven(errors, path, *security, "seLinuxChangePolicy", kLabels);
@@ -273,6 +275,7 @@ void CheckContainerSecurity(FieldErrors& errors, const Path& container, const Js
                  "CAP_SYS_ADMIN");
     }
   }
+  CheckWindowsOptions(errors, path, *security);
   CheckAppArmor(errors, path, *security);
 }
 
@@ -368,6 +371,7 @@ void CheckSystem(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   }
   constexpr std::array<std::string_view, 2> kSystems = {"linux", "windows"};
   CheckEnum(errors, path, name, kSystems);
+  if (name == "windows") CheckWindowsPod(errors, spec_path, spec);
   if (name != "linux") return;
   constexpr std::string_view kWhy = "windows options cannot be set for a linux pod";
   const auto check = [&](const Path& owner, const Json& body) {

@@ -7,11 +7,14 @@ namespace berth::api {
 namespace {
 
 TEST(ValidateSetsTest, ReplicationControllers) {
+  const std::string long_prefix =
+      R"({"metadata":{"generateName":")" + std::string(300, 'x') + R"("}})";
   ExpectRows(KindId::kReplicationController,
              R"({"apiVersion":"v1","kind":"ReplicationController","metadata":{"name":"x","na)"
              R"(mespace":"n"},"spec":{"replicas":1,"selector":{"a":"b"},"template":{"metadat)"
              R"(a":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})",
              {
+                 {long_prefix, ""},
                  {R"({"spec":{"replicas":-1}})",
                   "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
                  {R"({"spec":{"minReadySeconds":-1}})",

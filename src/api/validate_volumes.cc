@@ -59,6 +59,7 @@ struct Owner {
   bool persistent = false;
   bool is_template = false;
   const Path& volume;
+  std::string_view pod_name = {};  // Of a new pod.
 };
 
 void CheckItems(FieldErrors& errors, const Path& path, const Json& source) {
@@ -360,12 +361,22 @@ void CheckCsi(FieldErrors& errors, const Path& path, const Json& source, const O
   }
 }
 
-void CheckEphemeral(FieldErrors& errors, const Path& path, const Json& source,
-                    const Owner& /*of*/) {
+// The claim of an ephemeral volume is called by the pod and the volume.
+void CheckClaimName(FieldErrors& errors, const Owner& of) {
+  if (of.pod_name.empty() || of.name.empty()) return;
+  const std::string name = fmt::format("{}-{}", of.pod_name, of.name);
+  for (const std::string& why : CheckDns1123Subdomain(name)) {
+    AddInvalid(errors, of.volume.At("name"), of.name,
+               Messages{fmt::format("PVC name \"{}\": {}", name, why)});
+  }
+}
+
+void CheckEphemeral(FieldErrors& errors, const Path& path, const Json& source, const Owner& of) {
   const Json* claim = FindMember(source, "volumeClaimTemplate");
   const Path at = path.At("volumeClaimTemplate");
   if (claim == nullptr) {
     AddRequired(errors, at);
+    CheckClaimName(errors, of);
     return;
   }
   const Path meta = at.At("metadata");
@@ -381,6 +392,7 @@ void CheckEphemeral(FieldErrors& errors, const Path& path, const Json& source,
   }
   const Json& spec = OrEmptyObject(FindMember(*claim, "spec"));
   CheckClaimSpec(errors, at.At("spec"), spec);
+  CheckClaimName(errors, of);
 }
 
 void CheckImage(FieldErrors& errors, const Path& path, const Json& source, const Owner& of) {
@@ -390,8 +402,6 @@ void CheckImage(FieldErrors& errors, const Path& path, const Json& source, const
   constexpr std::array<std::string_view, 3> kPolicies = {"Always", "IfNotPresent", "Never"};
   CheckRequiredEnum(errors, path.At("pullPolicy"), TextAt(source, "pullPolicy"), kPolicies);
 }
-
-// ---- Projected ---------------------------------------------------------------------------------
 
 // The files of a projected volume, which its sources share.
 class Projection {
@@ -672,14 +682,14 @@ void CheckDriverName(FieldErrors& errors, const Path& path, std::string_view nam
 }
 
 PodVolumes CheckPodVolumes(FieldErrors& errors, const Path& spec_path, const Json& spec,
-                           bool is_template) {
+                           bool is_template, std::string_view pod_name) {
   const JsonArray& volumes = ArrayAt(spec, "volumes");
   PodVolumes good;
   for (size_t i = 0; i < volumes.size(); ++i) {
     const Path path = spec_path.At("volumes", i);
     const size_t before = errors.size();
     const std::string_view name = TextAt(volumes[i], "name");
-    const Owner of{.name = name, .is_template = is_template, .volume = path};
+    const Owner of{.name = name, .is_template = is_template, .volume = path, .pod_name = pod_name};
     int count = 0;
     for (const Source& source : kPodSources) CheckSource(errors, source, volumes[i], of, count);
     if (count == 0) AddRequired(errors, path, "must specify a volume type");

@@ -11,7 +11,7 @@ namespace berth::api::rules {
 // A pod's volumes that are fine, by name: whether each is a claim's, which devices want.
 using PodVolumes = std::map<std::string_view, bool>;
 PodVolumes CheckPodVolumes(FieldErrors& errors, const Path& spec_path, const Json& spec,
-                           bool is_template);
+                           bool is_template, std::string_view pod_name);
 // A container's volumeMounts and volumeDevices.
 void CheckMounts(FieldErrors& errors, const Path& container, const Json& body,
                  const PodVolumes& volumes);

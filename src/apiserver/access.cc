@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,9 +11,11 @@
 #include "api/field_error.h"
 #include "api/names.h"
 #include "api/object.h"
+#include "api/selector.h"
 #include "api/timestamp.h"
 #include "apiserver/objects.h"
 #include "apiserver/render.h"
+#include "apiserver/webhook_calls.h"
 #include "codec/json.h"
 
 namespace berth::apiserver {
@@ -169,11 +173,49 @@ Attributes AttributesOfReview(const Json& review) {
           .path = {}};
 }
 
+enum class Reading : uint8_t { kWhole, kPart, kNone };
+
+// How much of a selector of a review can be read.
+Reading ReadSelector(const Json& selector, bool of_labels) {
+  if (const std::string_view raw = api::TextAt(selector, "rawSelector"); !raw.empty()) {
+    const bool fine =
+        of_labels ? api::ParseLabelQuery(raw).has_value() : api::ParseFieldQuery(raw).has_value();
+    return fine ? Reading::kWhole : Reading::kNone;
+  }
+  const JsonArray& requirements = api::ArrayAt(selector, "requirements");
+  const auto is_read = [&](const Json& requirement) {
+    const std::string_view how = api::TextAt(requirement, "operator");
+    if (how == "In" || how == "NotIn")
+      return of_labels || api::ArrayAt(requirement, "values").size() == 1;
+    return of_labels && (how == "Exists" || how == "DoesNotExist");
+  };
+  const auto read = std::ranges::count_if(requirements, is_read);
+  if (read == std::ssize(requirements)) return Reading::kWhole;
+  return read > 0 ? Reading::kPart : Reading::kNone;
+}
+
+// What of a review was left out of account.
+std::string EvaluationError(const Json& review) {
+  std::string problems;
+  for (const std::string_view member : {"fieldSelector", "labelSelector"}) {
+    const std::string path = fmt::format("{}.{}", kResource, member);
+    const Json* selector = api::FindPath(review, path);
+    if (selector == nullptr) continue;
+    const Reading reading = ReadSelector(*selector, member == "labelSelector");
+    if (reading == Reading::kWhole) continue;
+    problems += fmt::format("{}{} {}ignored due to parse error", problems.empty() ? "" : "; ", path,
+                            reading == Reading::kPart ? "partially " : "");
+  }
+  return problems;
+}
+
 JsonObject AccessStatus(const Authorizer& authorizer, const Identity& identity,
                         const Json& review) {
   const Authorizer::Decision decision = authorizer.Authorize(identity, AttributesOfReview(review));
   JsonObject status = {{"allowed", decision.allowed}};
   if (!decision.reason.empty()) status["reason"] = decision.reason;
+  if (const std::string problems = EvaluationError(review); !problems.empty())
+    status["evaluationError"] = problems;
   return status;
 }
 
@@ -216,9 +258,9 @@ JsonObject UserInfo(const Identity& identity) {
   return user;
 }
 
-JsonObject TokenStatus(const Json& review, const ReviewTools& tools) {
-  const auto verified = tools.verify({.token = api::TextAt(review, "spec.token"),
-                                      .audiences = api::TextsAt(review, "spec.audiences")});
+JsonObject TokenStatus(const Json& review, const VerifyToken& verify) {
+  const auto verified = verify({.token = api::TextAt(review, "spec.token"),
+                                .audiences = api::TextsAt(review, "spec.audiences")});
   if (!verified) {
     constexpr std::string_view kUnknown = "invalid bearer token";
     const std::string& why = verified.error();
@@ -231,65 +273,96 @@ JsonObject TokenStatus(const Json& review, const ReviewTools& tools) {
           {"audiences", ListOf(verified->audiences)}};
 }
 
-// Fills in what a review asks for.
-Outcome<void> Fill(const ResourceRequest& request, const ReviewTools& tools, Json& review) {
+// Whether a review can be answered, apart from what webhooks think of it.
+Outcome<void> Check(const ResourceRequest& request, Json& review) {
   const api::Kind& kind = *request.kind;
-  const Requester& requester = *request.requester;
+  switch (kind.id) {
+    case KindId::kSelfSubjectReview:
+      return {};
+    case KindId::kTokenReview:
+      if (api::TextAt(review, "spec.token").empty())
+        return BadRequest("token is required for TokenReview in authentication");
+      return {};
+    case KindId::kSelfSubjectRulesReview:
+      if (api::TextAt(review, "spec.namespace").empty())
+        return BadRequest("no namespace on request");
+      return {};
+    default:
+      break;
+  }
+  const FieldErrors errors = Validate(kind.id, review);
+  if (!errors.empty()) return InvalidReview(kind, errors);
+  return {};
+}
+
+// Fills in what a review asks for. REQUIRES: Check.
+void Fill(const WriteContext& context, const VerifyToken& verify, Json& review) {
+  const api::Kind& kind = *context.request.kind;
+  const Requester& requester = *context.request.requester;
   JsonObject& members = review.get_object();
   JsonObject& metadata = api::MemberObject(members, "metadata");
   switch (kind.id) {
     case KindId::kSelfSubjectReview:
       metadata.clear();
-      metadata["creationTimestamp"] = api::PrintTimestamp(tools.now);
+      metadata["creationTimestamp"] = api::PrintTimestamp(context.now);
       members["status"] = JsonObject{{"userInfo", UserInfo(requester.identity)}};
-      return {};
+      return;
     case KindId::kTokenReview:
-      if (api::TextAt(review, "spec.token").empty())
-        return BadRequest("token is required for TokenReview in authentication");
-      members["status"] = TokenStatus(review, tools);
-      return {};
+      members["status"] = TokenStatus(review, verify);
+      return;
     case KindId::kSelfSubjectRulesReview: {
       const std::string space(api::TextAt(review, "spec.namespace"));
-      if (space.empty()) return BadRequest("no namespace on request");
       metadata.clear();
       members["spec"] = JsonObject();
       members["status"] = RulesStatus(requester, space);
-      return {};
+      return;
     }
     default:
       break;
   }
-  if (kind.namespaced) {
-    if (Outcome<void> same = CheckNamespace(request, review); !same) return same;
-    metadata["namespace"] = request.namespace_name;
-  }
-  const FieldErrors errors = Validate(kind.id, review);
-  if (!errors.empty()) return InvalidReview(kind, errors);
   const bool own = kind.id == KindId::kSelfSubjectAccessReview;
   members["status"] =
       AccessStatus(requester.authorizer, own ? requester.identity : SubjectOf(review), review);
+}
+
+Outcome<void> AnswerReview(WriteContext& context, const VerifyToken& verify, Json& review) {
+  const ResourceRequest& request = context.request;
+  const api::Kind& kind = *request.kind;
+  if (kind.namespaced) {
+    if (Outcome<void> same = CheckNamespace(request, review); !same) return same;
+    api::MemberObject(review.get_object(), "metadata")["namespace"] = request.namespace_name;
+  }
+  const std::string name(api::TextAt(review, "metadata.name"));
+  if (Outcome<void> fine = MutatePart(context, kind, name, review); !fine) return fine;
+  if (Outcome<void> fine = Check(request, review); !fine) return fine;
+  if (Outcome<void> fine = ValidatePart(context, kind, name, review); !fine) return fine;
+  Fill(context, verify, review);
   return {};
 }
 
 }  // namespace
 
-Outcome<env::HttpResponse> Review(const ResourceRequest& request, const ReviewTools& tools) {
+Outcome<env::HttpResponse> Review(const WriteTools& tools, const ResourceRequest& request,
+                                  const VerifyToken& verify) {
   const api::Kind& kind = *request.kind;
-  const Outcome<WriteOptions> options = ParseWriteOptions(request.query, "CreateOptions");
-  if (!options) return std::unexpected(options.error());
-  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kOne);
-  if (!shape) return std::unexpected(shape.error());
-  if (shape->form != Form::kObject) {
+  Outcome<WriteContext> context = QuestionContext(tools, request);
+  if (!context) return std::unexpected(std::move(context.error()));
+  if (context->shape.form != Form::kObject) {
     return NotAcceptable(
         "only the following media types are accepted: application/json, application/yaml");
   }
-  Outcome<Body> body = DecodeBody(request, kind, options->validation, {});
+  Outcome<Body> body = DecodeBody(request, kind, context->options.validation, {});
   if (!body) return std::unexpected(std::move(body.error()));
+  context->warnings = std::move(body->warnings);
   Json& review = body->object;
-  if (Outcome<void> filled = Fill(request, tools, review); !filled)
-    return std::unexpected(std::move(filled.error()));
-  std::string text = PrintCanonical(kind, review, 0).text;
-  return Answer(201, shape->syntax, std::move(text));
+  if (Outcome<void> answered = AnswerReview(*context, verify, review); !answered) {
+    answered.error().warnings = std::move(context->warnings);
+    return std::unexpected(std::move(answered.error()));
+  }
+  env::HttpResponse response =
+      Answer(201, context->shape.syntax, PrintCanonical(kind, review, 0).text);
+  AddWarningHeaders(context->warnings, response.headers);
+  return response;
 }
 
 }  // namespace berth::apiserver

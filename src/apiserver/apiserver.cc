@@ -151,7 +151,7 @@ Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& co
 void ApiServer::MakeOwn(Instant now) {
   own_writes_at_ = Instant::Never();
   // A crash may have come between a definition and what the server writes of it.
-  Definitions::Review(now, store_);
+  definitions_.Review(now, store_);
   const auto missing = [&](KindId kind, std::string_view name) {
     return store_.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name}) ==
            nullptr;
@@ -200,7 +200,7 @@ void ApiServer::MakeOwnAccess(Instant now) {
 }
 
 void ApiServer::RefreshDefinitions(Instant now, env::Outbox& out) {
-  Definitions::Review(now, store_);
+  definitions_.Review(now, store_);
   for (const store::Table table : definitions_.Refresh(store_)) watches_.EndAll(table, out);
   discovery_.Forget();
 }
@@ -327,7 +327,7 @@ Outcome<Identity> ApiServer::Authenticate(Instant now, const env::HttpRequest& r
 }
 
 Outcome<Identity> ApiServer::Admit(Instant now, const Target& target,
-                                   const env::RequestArrived& arrived) const {
+                                   const env::RequestArrived& arrived) {
   const env::HttpRequest& http = arrived.request;
   Outcome<Identity> identity = Authenticate(now, http, arrived.peer);
   if (!identity) return identity;
@@ -338,7 +338,7 @@ Outcome<Identity> ApiServer::Admit(Instant now, const Target& target,
   const Attributes wanted = AttributesOf(target, http.method);
   if (acts) {
     const Requester requester{.identity = *identity, .authorizer = authorizer_};
-    Outcome<std::optional<Identity>> other = Impersonate(requester, wanted, http);
+    Outcome<std::optional<Identity>> other = Impersonate(requester, wanted, http, last_modes_);
     if (!other) return std::unexpected(std::move(other.error()));
     if (*other) identity = std::move(**other);
   }
@@ -412,7 +412,6 @@ Outcome<env::HttpResponse> ApiServer::Handle(Turn& turn) {
 
 Outcome<env::HttpResponse> ApiServer::HandleAdmitted(Turn& turn, Target target,
                                                      const Identity& identity) {
-  const Instant now = turn.now;
   const env::HttpRequest& http = turn.arrived.request;
   if (auto answer = service_tokens_.Answer(target, http.method)) return std::move(*answer);
   if (std::optional<Outcome<env::HttpResponse>> answer =
@@ -423,13 +422,7 @@ Outcome<env::HttpResponse> ApiServer::HandleAdmitted(Turn& turn, Target target,
   if (!request) return std::unexpected(request.error());
   const Requester requester{.identity = identity, .authorizer = authorizer_};
   request->requester = &requester;
-  if (request->kind->posted) {
-    return Review(*request, {.now = now, .verify = [&](const ServiceTokens::Asked& asked) {
-                               return VerifyToken(now, asked);
-                             }});
-  }
-  if (request->subpart == Subpart::kToken)
-    return service_tokens_.Create(now, store_, prng_, *request);
+  if (request->kind->posted || request->subpart == Subpart::kToken) return Write(turn, *request);
   Outcome<env::HttpResponse> response = HandleResource(turn, *request);
   std::string warning = DeprecationOf(*request->kind);
   if (warning.empty()) return response;
@@ -462,8 +455,6 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
     case Verb::kWatch:
       break;
     default:
-      if (Outcome<void> open = CheckDefinitions(request); !open)
-        return std::unexpected(std::move(open.error()));
       return Write(turn, request);
   }
   Outcome<WatchStart> start = ParseWatch(now, request, prng_);
@@ -477,17 +468,30 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
   return env::HttpResponse{};
 }
 
+// One try of what may have to wait for webhooks.
+Outcome<env::HttpResponse> ApiServer::TryWrite(const WriteTools& tools,
+                                               const ResourceRequest& request) const {
+  if (request.kind->posted) {
+    return Review(tools, request,
+                  [&](const ServiceTokens::Asked& asked) { return VerifyToken(tools.now, asked); });
+  }
+  if (request.subpart == Subpart::kToken) return service_tokens_.Create(tools, request);
+  WriteTools own = tools;
+  own.kind_ends = request.kind->defined != nullptr && definitions_.IsEnding(*request.kind);
+  return HandleWrite(own, request);
+}
+
 // A write that webhooks concern is of the time when it arrived, and draws from its own seed: each
 // try comes to the same.
 Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& request) {
   const QuotaCounter counter = options_.quota_counter;
   if (turn.write == nullptr && !webhooks_.Concern(request)) {
-    return HandleWrite({.now = turn.now,
-                        .store = store_,
-                        .prng = prng_,
-                        .quota_counter = counter,
-                        .zones = options_.zones.get()},
-                       request);
+    return TryWrite({.now = turn.now,
+                     .store = store_,
+                     .prng = prng_,
+                     .quota_counter = counter,
+                     .zones = options_.zones.get()},
+                    request);
   }
   WaitingWrite write = turn.write != nullptr ? std::move(*turn.write)
                                              : WaitingWrite{.arrived = turn.arrived,
@@ -498,13 +502,13 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
   while (turn.now < write.now + WaitingWrites::kTimeMax) {
     WebhookCalls calls(webhooks_, write.heard, write.progress);
     Prng prng(write.seed);
-    Outcome<env::HttpResponse> response = HandleWrite({.now = write.now,
-                                                       .store = store_,
-                                                       .prng = prng,
-                                                       .quota_counter = counter,
-                                                       .webhooks = &calls,
-                                                       .zones = options_.zones.get()},
-                                                      request);
+    Outcome<env::HttpResponse> response = TryWrite({.now = write.now,
+                                                    .store = store_,
+                                                    .prng = prng,
+                                                    .quota_counter = counter,
+                                                    .webhooks = &calls,
+                                                    .zones = options_.zones.get()},
+                                                   request);
     if (calls.wanted().empty()) return response;
     calls.Prune(write.heard);
     Outcome<std::optional<WaitingWrite>> back =
@@ -517,17 +521,6 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
   return TookTooLong();
 }
 
-// What users' kinds have to say to a write.
-Outcome<void> ApiServer::CheckDefinitions(const ResourceRequest& request) const {
-  if (request.kind->defined != nullptr && request.verb == Verb::kCreate &&
-      definitions_.IsEnding(*request.kind)) {
-    auto problem = MethodNotAllowed();
-    problem.error().message = "create not allowed while custom resource definition is terminating";
-    return problem;
-  }
-  return {};
-}
-
 void ApiServer::AddTo(Hasher& hasher) const {
   hasher.Add(options_.seed)
       .Add(started_)
@@ -538,6 +531,7 @@ void ApiServer::AddTo(Hasher& hasher) const {
   watches_.AddTo(hasher);
   event_expiry_.AddTo(hasher);
   waiting_writes_.AddTo(hasher);
+  last_modes_.AddTo(hasher);
   hasher.Add(pending_answers_.size());
   for (const PendingAnswer& answer : pending_answers_) {
     const env::HttpResponse& response = answer.respond.response;

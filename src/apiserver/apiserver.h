@@ -13,6 +13,7 @@
 #include "apiserver/definitions.h"
 #include "apiserver/discovery.h"
 #include "apiserver/event_expiry.h"
+#include "apiserver/impersonation.h"
 #include "apiserver/problem.h"
 #include "apiserver/quotas.h"
 #include "apiserver/request.h"
@@ -124,7 +125,7 @@ class ApiServer final : public env::Actor {
       Instant now, const ServiceTokens::Asked& asked) const;
   // Whom a request is from in the end, who may do what it wants. Problems: 401, 403.
   [[nodiscard]] Outcome<Identity> Admit(Instant now, const Target& target,
-                                        const env::RequestArrived& arrived) const;
+                                        const env::RequestArrived& arrived);
   void ExpireEvents(Instant now);
   void Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out);
   void Resume(Instant now, std::optional<WaitingWrite> write, env::Outbox& out);
@@ -135,8 +136,9 @@ class ApiServer final : public env::Actor {
                                                           const Identity& identity);
   [[nodiscard]] Outcome<env::HttpResponse> HandleResource(Turn& turn,
                                                           const ResourceRequest& request);
+  [[nodiscard]] Outcome<env::HttpResponse> TryWrite(const WriteTools& tools,
+                                                    const ResourceRequest& request) const;
   [[nodiscard]] Outcome<env::HttpResponse> Write(Turn& turn, const ResourceRequest& request);
-  [[nodiscard]] Outcome<void> CheckDefinitions(const ResourceRequest& request) const;
   void Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote, env::Outbox& out);
   // Sees to the definitions of users' kinds after durable changes of them.
   void RefreshDefinitions(Instant now, env::Outbox& out);
@@ -151,6 +153,7 @@ class ApiServer final : public env::Actor {
   Watches watches_;
   Authorizer authorizer_;  // Made of what the store has durably: not hashed.
   ServiceTokens service_tokens_;
+  LastModes last_modes_;
   Definitions definitions_;  // Made of what the store has durably: not hashed.
   Discovery discovery_;      // A cache, made of the tables and definitions: not hashed.
   EventExpiry event_expiry_;

@@ -1,11 +1,13 @@
 #include "apiserver/definitions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "api/field_error.h"
 #include "api/object.h"
 #include "api/timestamp.h"
 #include "apiserver/objects.h"
@@ -78,8 +80,7 @@ void DropFinalizer(Json& object, std::string_view finalizer) {
   }
 }
 
-// The names of others of its group that are accepted, in the three spaces that may not collide:
-// resources, kinds.
+// The names that are accepted in a group: resources and kinds.
 struct TakenNames {
   std::vector<std::string> resources, kinds;
 };
@@ -98,72 +99,111 @@ void AddNames(const Json& names, TakenNames& taken) {
   }
 }
 
-// What keeps a definition's names from being accepted, if anything does.
-std::optional<Condition> ConflictOf(const Json& names, const TakenNames& taken) {
-  const auto conflict = [](std::string_view reason, std::string_view name) {
-    return Condition{.type = "NamesAccepted",
-                     .status = "False",
-                     .reason = reason,
-                     .message = fmt::format("\"{}\" is already in use", name)};
-  };
-  const auto is_in = [](const std::vector<std::string>& list, std::string_view name) {
-    return !name.empty() && std::ranges::find(list, name) != list.end();
-  };
-  if (const auto name = api::TextAt(names, "plural"); is_in(taken.resources, name))
-    return conflict("PluralConflict", name);
-  if (const auto name = api::TextAt(names, "singular"); is_in(taken.resources, name))
-    return conflict("SingularConflict", name);
-  for (const Json& name : api::ArrayAt(names, "shortNames")) {
-    if (name.is_string() && is_in(taken.resources, std::string_view(name.get_string())))
-      return conflict("ShortNamesConflict", std::string_view(name.get_string()));
-  }
-  if (const auto name = api::TextAt(names, "kind"); is_in(taken.kinds, name))
-    return conflict("KindConflict", name);
-  if (const auto name = api::TextAt(names, "listKind"); is_in(taken.kinds, name))
-    return conflict("ListKindConflict", name);
-  return std::nullopt;
+bool IsTaken(const std::vector<std::string>& taken, std::string_view name) {
+  return std::ranges::find(taken, name) != taken.end();
 }
 
-// What it is to have in its status, and its finalizer.
+// The short names that are asked for, where others have some of them: which.
+std::vector<std::string> TakenShortNames(const TakenNames& taken, const Json& wanted,
+                                         const Json& accepted) {
+  const std::vector<std::string> own = api::TextsAt(accepted, "shortNames");
+  std::vector<std::string> conflicts;
+  for (const std::string& name : api::TextsAt(wanted, "shortNames")) {
+    if (!IsTaken(own, name) && IsTaken(taken.resources, name))
+      conflicts.push_back(fmt::format("\"{}\" is already in use", name));
+  }
+  return conflicts;
+}
+
+void CopyMember(const Json& from, std::string_view member, Json& to) {
+  if (const Json* value = api::FindMember(from, member)) {
+    api::Member(to.get_object(), member) = *value;
+  } else {
+    api::RemoveMember(to.get_object(), member);
+  }
+}
+
+// Accepts of the names that are wanted those that nobody has, each by itself, and says which one
+// was not, the last: `accepted` is what there was.
+Condition AcceptNames(const TakenNames& taken, const Json& wanted, Json& accepted) {
+  Condition names{.type = "NamesAccepted",
+                  .status = "True",
+                  .reason = "NoConflicts",
+                  .message = "no conflicts found"};
+  const auto refuse = [&](std::string_view reason, std::string message) {
+    names.status = "False";
+    names.reason = reason;
+    names.message = std::move(message);
+  };
+  const auto accept = [&](std::string_view member, const std::vector<std::string>& used,
+                          std::string_view reason) {
+    const std::string_view name = api::TextAt(wanted, member);
+    if (name != api::TextAt(accepted, member) && IsTaken(used, name)) {
+      refuse(reason, fmt::format("\"{}\" is already in use", name));
+    } else {
+      CopyMember(wanted, member, accepted);
+    }
+  };
+  accept("plural", taken.resources, "PluralConflict");
+  accept("singular", taken.resources, "SingularConflict");
+  if (api::TextsAt(wanted, "shortNames") != api::TextsAt(accepted, "shortNames")) {
+    const std::vector<std::string> conflicts = TakenShortNames(taken, wanted, accepted);
+    if (conflicts.empty()) {
+      CopyMember(wanted, "shortNames", accepted);
+    } else {
+      const std::string list = fmt::format("{}", fmt::join(conflicts, ", "));
+      refuse("ShortNamesConflict", conflicts.size() == 1 ? list : fmt::format("[{}]", list));
+    }
+  }
+  accept("kind", taken.kinds, "KindConflict");
+  accept("listKind", taken.kinds, "ListKindConflict");
+  CopyMember(wanted, "categories", accepted);
+  return names;
+}
+
+// What it is to have in its status.
 void Establish(Instant now, const std::vector<Json>& all, Json& object) {
-  TakenNames taken;
+  TakenNames others;
   for (const Json& other : all) {
     const bool same = api::TextAt(other, "metadata.uid") == api::TextAt(object, "metadata.uid");
     if (same || api::TextAt(other, "spec.group") != api::TextAt(object, "spec.group")) continue;
-    if (const Json* names = api::FindPath(other, "status.acceptedNames")) AddNames(*names, taken);
+    if (const Json* names = api::FindPath(other, "status.acceptedNames")) AddNames(*names, others);
   }
-  const Json* names = api::FindPath(object, "spec.names");
+  const Json* names = api::FindPath(std::as_const(object), "spec.names");
   if (names == nullptr) return;
-  if (!HasFinalizer(object, kCleanup)) {
-    JsonArray finalizers = api::ArrayAt(object, "metadata.finalizers");
-    finalizers.emplace_back(kCleanup);
-    api::SetPath(object, "metadata.finalizers", std::move(finalizers));
-  }
-  if (const auto conflict = ConflictOf(*names, taken)) {
-    Set(object, *conflict, now);
-    if (Holds(object, "Established")) return;
-    Set(object,
-        {.type = "Established",
-         .status = "False",
-         .reason = "NotAccepted",
-         .message = "not all names are accepted"},
+  const Json wanted = *names;
+  const Json* given = api::FindPath(std::as_const(object), "status.acceptedNames");
+  Json accepted = given != nullptr && given->is_object() ? *given : Json(JsonObject());
+  // Upstream comes back to what it wrote; the names that were accepted count as taken then.
+  Condition condition = AcceptNames(others, wanted, accepted);
+  TakenNames taken = others;
+  AddNames(accepted, taken);
+  condition = AcceptNames(taken, wanted, accepted);
+  Set(object, condition, now);
+  api::SetPath(object, "status.acceptedNames", std::move(accepted));
+  if (Holds(object, "Established")) return;
+  const bool fine = condition.status == "True";
+  Set(object,
+      {.type = "Established",
+       .status = condition.status,
+       .reason = fine ? "InitialNamesAccepted" : "NotAccepted",
+       .message = fine ? "the initial names have been accepted" : "not all names are accepted"},
+      now);
+}
+
+// Says what of a schema that is stored can't be enforced, which an older version let in.
+void SayProblems(Instant now, const std::string& problems, Json& object) {
+  constexpr std::string_view kType = "NonStructuralSchema";
+  if (!problems.empty()) {
+    Set(object, {.type = kType, .status = "True", .reason = "Violations", .message = problems},
         now);
     return;
   }
-  const Json accepted = *names;
-  Set(object,
-      {.type = "NamesAccepted",
-       .status = "True",
-       .reason = "NoConflicts",
-       .message = "no conflicts found"},
-      now);
-  Set(object,
-      {.type = "Established",
-       .status = "True",
-       .reason = "InitialNamesAccepted",
-       .message = "the initial names have been accepted"},
-      now);
-  api::SetPath(object, "status.acceptedNames", accepted);
+  JsonArray left;
+  for (const Json& one : api::ArrayAt(std::as_const(object), "status.conditions")) {
+    if (api::TextAt(one, "type") != kType) left.push_back(one);
+  }
+  if (!left.empty()) api::SetPath(object, "status.conditions", std::move(left));
 }
 
 // Writes a definition anew.
@@ -203,15 +243,26 @@ size_t EndObjects(Instant now, store::Store& store, store::Table table) {
 
 // A definition that is being deleted goes after its objects.
 void End(Instant now, store::Store& store, const store::ObjectRef& stored, Json object) {
-  Set(object,
-      {.type = "Terminating",
-       .status = "True",
-       .reason = "InstanceDeletionInProgress",
-       .message = "CustomResource deletion is in progress"},
-      now);
+  const bool cleans = HasFinalizer(object, kCleanup);
   const std::optional<store::Table> table = store.TableNamed(stored->name);
   const bool native = api::NativeKindOf(object) != nullptr;
-  const size_t left = native || !table ? 0 : EndObjects(now, store, *table);
+  const size_t left = native || !table || !cleans ? 0 : EndObjects(now, store, *table);
+  Condition condition{.type = "Terminating",
+                      .status = "True",
+                      .reason = "InstanceDeletionInProgress",
+                      .message = "CustomResource deletion is in progress"};
+  if (!Holds(object, "Established")) {
+    condition = {.type = "Terminating",
+                 .status = "False",
+                 .reason = "NeverEstablished",
+                 .message = "resource was never established"};
+  } else if (left == 0) {
+    condition = {.type = "Terminating",
+                 .status = "False",
+                 .reason = "InstanceDeletionCompleted",
+                 .message = "removed all instances"};
+  }
+  if (cleans) Set(object, condition, now);
   if (left == 0) DropFinalizer(object, kCleanup);
   if (left == 0 && api::ArrayAt(object, "metadata.finalizers").empty()) {
     DeleteAsItStands(store, stored);
@@ -263,7 +314,23 @@ bool Definitions::HoldsEnd(store::Table table) const {
       entries_, [&](const Entry& entry) { return entry.ending && entry.table == table; });
 }
 
-void Definitions::Review(Instant now, store::Store& store) {
+void BeginEnd(Instant now, Json& object) {
+  api::SetPath(object, "metadata.deletionTimestamp", Text(api::PrintTimestamp(now)));
+  if (!HasFinalizer(object, kCleanup)) {
+    JsonArray finalizers = api::ArrayAt(object, "metadata.finalizers");
+    finalizers.emplace_back(kCleanup);
+    api::SetPath(object, "metadata.finalizers", std::move(finalizers));
+  }
+  Set(object,
+      {.type = "Terminating",
+       .status = "True",
+       .reason = "InstanceDeletionPending",
+       .message = "CustomResourceDefinition marked for deletion; CustomResource deletion will "
+                  "begin soon"},
+      now);
+}
+
+void Definitions::Review(Instant now, store::Store& store) const {
   std::vector<store::ObjectRef> stored;
   store.WalkHead({.table = kTable}, [&](const store::ObjectRef& object) {
     stored.push_back(object);
@@ -280,10 +347,19 @@ void Definitions::Review(Instant now, store::Store& store) {
     }
     Json object = all[i];
     Establish(now, all, object);
+    SayProblems(now, ProblemsOf(*stored[i], object), object);
     if (api::SameJson(all[i], object)) continue;
     Put(store, object);
     all[i] = std::move(object);
   }
+}
+
+std::string Definitions::ProblemsOf(const store::StoredObject& stored, const Json& object) const {
+  const auto entry = std::ranges::find(entries_, stored.uid, &Entry::uid);
+  // What was written since was checked.
+  const bool same =
+      entry != entries_.end() && entry->generation == api::IntegerAt(object, "metadata.generation");
+  return same ? entry->problems : "";
 }
 
 std::vector<store::Table> Definitions::Refresh(store::Store& store) {
@@ -307,11 +383,16 @@ std::vector<store::Table> Definitions::Refresh(store::Store& store) {
     if (same != entries_.end()) {
       entry.definition = same->definition;
       entry.table = same->table;
+      entry.problems = same->problems;
     } else {
       const std::optional<store::Table> known = store.TableNamed(stored->name);
       entry.table = known ? *known : store.AddTable(stored->name);
       api::FieldErrors errors;
       entry.definition = api::CustomDefinition::Parse(object, errors, entry.table);
+      for (const api::FieldError& error : api::ListedOf(errors)) {
+        if (!entry.problems.empty()) entry.problems += ", ";
+        entry.problems += api::ToString(error);
+      }
     }
     next.push_back(std::move(entry));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/custom_definition.h"
+#include "api/json.h"
 #include "api/kinds.h"
 #include "base/time.h"
 #include "env/actor.h"
@@ -30,10 +31,9 @@ class Definitions {
   // Whether objects of a table keep a definition from its end.
   [[nodiscard]] bool HoldsEnd(store::Table table) const;
 
-  // Writes what definitions lack: conditions, accepted names, the finalizer; of those that are
-  // being deleted the objects' ends, and their own. Idempotent. Cost: O(definitions), and the
-  // objects that end.
-  static void Review(Instant now, store::Store& store);
+  // Writes what definitions lack: conditions, accepted names; of those that are being deleted the
+  // objects' ends, and their own. Idempotent. Cost: O(definitions), and the objects that end.
+  void Review(Instant now, store::Store& store) const;
   // Takes over what is durable. Returns the tables whose kinds changed or went: watches of them
   // must have ended before the next request.
   [[nodiscard]] std::vector<store::Table> Refresh(store::Store& store);
@@ -45,9 +45,15 @@ class Definitions {
     int64_t generation = 0;
     store::Table table = 0;
     bool ending = false;
+    std::string problems = {};  // What of its schemas can't be enforced.
   };
+  [[nodiscard]] std::string ProblemsOf(const store::StoredObject& stored,
+                                       const api::Json& object) const;
   std::vector<Entry> entries_;  // In order of name.
 };
+
+// Marks a definition whose deletion begins, which its objects hold up.
+void BeginEnd(Instant now, api::Json& object);
 
 // Names of the tables that a journal's definitions need, beside those of the kinds' table.
 [[nodiscard]] std::vector<std::string> DefinedTables(const env::JournalContent& content);

@@ -155,7 +155,8 @@ TEST_F(DefinitionsTest, ADeletedDefinitionTakesItsObjectsAlongAndEndsTheirWatche
   EXPECT_EQ(Do(Method::kDelete, kOne), "200");
   EXPECT_EQ(Condition(kOne, "Terminating"), "True InstanceDeletionInProgress");
   EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("c")),
-            "405 create not allowed while custom resource definition is terminating");
+            "403 crontabs.stable.example.com \"c\" is forbidden: create not allowed while custom "
+            "resource definition is terminating");
   EXPECT_EQ(Do(Method::kGet, std::string(kCronTabs) + "/a").substr(0, 3), "404");
   EXPECT_EQ(Do(Method::kGet, std::string(kCronTabs) + "/b"), "200") << "its finalizer holds it";
   EXPECT_TRUE(server_.stream(watch).open);
@@ -228,11 +229,70 @@ TEST_F(DefinitionsTest, NamesThatAreTakenAreNotServed) {
   replace("\"crontab\"", "\"other\"");
   EXPECT_EQ(Do(Method::kPost, kDefinitions, other), "201");
   const std::string path = std::string(kDefinitions) + "/others.stable.example.com";
-  EXPECT_EQ(Condition(path, "NamesAccepted"), "False ShortNamesConflict");
+  EXPECT_EQ(Condition(path, "NamesAccepted"), "False KindConflict") << "the last counts";
   EXPECT_EQ(Condition(path, "Established"), "False NotAccepted");
+  // Those that nobody has are accepted, each by itself.
+  EXPECT_EQ(api::TextAt(Read(path), "status.acceptedNames.plural"), "others");
+  EXPECT_EQ(api::TextAt(Read(path), "status.acceptedNames.kind"), "");
   EXPECT_EQ(Do(Method::kDelete, kOne), "200");
   EXPECT_EQ(Condition(path, "Established"), "True InitialNamesAccepted")
       << "the names are free again";
+  // Who is established stays so, with the names that it has.
+  EXPECT_EQ(Do(Method::kPost, kDefinitions, Definition()), "201");
+  EXPECT_EQ(Condition(kOne, "Established"), "False NotAccepted");
+  EXPECT_EQ(Do(Method::kPatch, path, R"({"spec":{"names":{"shortNames":["crontab"]}}})",
+               "application/merge-patch+json"),
+            "200");
+  EXPECT_EQ(Condition(path, "NamesAccepted"), "False ShortNamesConflict");
+  EXPECT_EQ(Condition(path, "Established"), "True InitialNamesAccepted");
+  EXPECT_EQ(api::TextsAt(Read(path), "status.acceptedNames.shortNames"),
+            std::vector<std::string>{"ct"});
+}
+
+TEST_F(DefinitionsTest, OnlyADeletionPutsTheFinalizer) {
+  Do(Method::kPost, kDefinitions, Definition());
+  EXPECT_TRUE(api::ArrayAt(Read(kOne), "metadata.finalizers").empty());
+  Do(Method::kPost, kCronTabs, CronTab("a", R"("cron":"*")", R"(,"finalizers":["x.y/z"])"));
+  const Json answer = codec::ParseJson(server_.Call(Method::kDelete, kOne).body.view()).value();
+  EXPECT_EQ(api::ArrayAt(answer, "metadata.finalizers").size(), 1U);
+  EXPECT_EQ(api::IntegerAt(answer, "metadata.generation"), 1);
+  EXPECT_EQ(api::FindPath(answer, "metadata.deletionGracePeriodSeconds"), nullptr);
+  EXPECT_EQ(api::TextAt(api::ArrayAt(answer, "status.conditions")[2], "reason"),
+            "InstanceDeletionPending");
+  EXPECT_EQ(Condition(kOne, "Terminating"), "True InstanceDeletionInProgress");
+}
+
+// What an older version stored, which didn't look, goes on, and says what isn't kept.
+TEST_F(DefinitionsTest, AStoredSchemaThatCantBeEnforcedSaysSo) {
+  Do(Method::kPost, kDefinitions, Definition());
+  std::vector<env::JournalRecord> records = server_.journal();
+  for (env::JournalRecord& record : records) {
+    std::string text(record.value.view());
+    const std::string_view from = "^[0-9* ]+$";
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
+      text.replace(at, from.size(), "(((((a{99}){99}){99}){99}");
+    record.value = Bytes(std::move(text));
+  }
+  ServerFixture again({}, std::move(records));
+  const Json read = codec::ParseJson(again.Call(Method::kGet, kOne).body.view()).value();
+  const Json& condition = api::ArrayAt(read, "status.conditions")[2];
+  EXPECT_EQ(api::TextAt(condition, "type"), "NonStructuralSchema");
+  EXPECT_EQ(api::TextAt(condition, "status"), "True");
+  EXPECT_TRUE(api::TextAt(condition, "message")
+                  .starts_with("spec.validation.openAPIV3Schema.properties[spec].properties[cron]."
+                               "pattern: Invalid value: \"(((((a{99}"))
+      << api::TextAt(condition, "message");
+  EXPECT_EQ(again.Call(Method::kGet, kCronTabs).status, 200);
+  // A schema that can be is not spoken of.
+  EXPECT_EQ(again
+                .Call(Method::kPatch, kOne,
+                      R"([{"op":"remove","path":"/spec/versions/0/schema/)"
+                      R"(openAPIV3Schema/properties/spec/properties/cron/pattern"}])",
+                      {{"content-type", "application/json-patch+json"}})
+                .status,
+            200);
+  const Json mended = codec::ParseJson(again.Call(Method::kGet, kOne).body.view()).value();
+  EXPECT_EQ(api::ArrayAt(mended, "status.conditions").size(), 2U);
 }
 
 TEST_F(DefinitionsTest, VersionsAreToldAsTheyAreAskedFor) {

@@ -8,6 +8,7 @@
 #include "api/object.h"
 #include "api/timestamp.h"
 #include "apiserver/admission.h"
+#include "apiserver/definitions.h"
 #include "apiserver/selection.h"
 #include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
@@ -355,6 +356,12 @@ Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& tar
       return DeleteNamespace(context, target, options, std::move(object));
     case KindId::kPod:
       return DeletePod(context, target, options, std::move(object));
+    case KindId::kCustomResourceDefinition:
+      if (!IsMarked(object)) {
+        BeginEnd(context.now, object);
+        return Put(context, target, std::move(object));
+      }
+      return DeleteOther(context, target, options, std::move(object));
     default:
       return DeleteOther(context, target, options, std::move(object));
   }

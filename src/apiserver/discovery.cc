@@ -97,7 +97,18 @@ struct ServedGroup {
   std::vector<ServedVersion> versions;
 };
 
-// The groups in order of their names, that without a name first.
+// Where Kubernetes has its own groups: before those of users, in this order. Clients that look for
+// a kind by its name alone take the first that they find.
+size_t RankOf(std::string_view group) {
+  constexpr auto kOwn = std::to_array<std::string_view>(
+      {"", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "batch",
+       "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
+       "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
+       "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io"});
+  return static_cast<size_t>(std::ranges::find(kOwn, group) - kOwn.begin());
+}
+
+// The groups in upstream's order: its own, that without a name first, then the others by name.
 std::vector<ServedGroup> GroupsOf(ServedKinds all) {
   std::map<std::string_view, std::map<std::string_view, std::vector<const api::Kind*>>> found;
   for (const api::Kind* kind : all) {
@@ -112,6 +123,7 @@ std::vector<ServedGroup> GroupsOf(ServedKinds all) {
     }
     std::ranges::stable_sort(group.versions, api::IsVersionBefore, &ServedVersion::version);
   }
+  std::ranges::stable_sort(groups, {}, [](const ServedGroup& group) { return RankOf(group.name); });
   return groups;
 }
 

@@ -224,17 +224,44 @@ std::vector<std::string> AccountGroups(std::string_view namespace_name) {
   return {"system:serviceaccounts", fmt::format("system:serviceaccounts:{}", namespace_name)};
 }
 
+std::optional<size_t> LastModes::Find(std::string_view user) const {
+  const auto at = modes_.find(user);
+  return at == modes_.end() ? std::nullopt : std::optional(at->second);
+}
+
+void LastModes::Set(std::string_view user, size_t mode) {
+  if (modes_.size() >= kUsersMax && !modes_.contains(user)) modes_.clear();
+  modes_[std::string(user)] = mode;
+}
+
+void LastModes::AddTo(Hasher& hasher) const {
+  hasher.Add(modes_.size());
+  for (const auto& [user, mode] : modes_) hasher.Add(user).Add(mode);
+}
+
 Outcome<std::optional<Identity>> Impersonate(const Requester& requester, const Attributes& wanted,
-                                             const env::HttpRequest& http) {
+                                             const env::HttpRequest& http, LastModes& last) {
   Outcome<std::optional<Identity>> user = ParseHeaders(http);
   if (!user || !*user) return user;
+  // Without constraints last.
+  constexpr std::array<std::string_view, 4> kModes = {"arbitrary-node", "serviceaccount",
+                                                      "user-info", ""};
+  std::vector<size_t> order;
+  const std::optional<size_t> before = last.Find(requester.identity.user);
+  if (before) order.push_back(*before);
+  for (size_t i = 0; i < kModes.size(); ++i) {
+    if (i != before) order.push_back(i);
+  }
+  // What is told is why the first way was none.
   std::optional<Problem> first;
-  // Without constraints last. What is told is why the first way was none.
-  for (const std::string_view name : {"arbitrary-node", "serviceaccount", "user-info", ""}) {
-    const Mode mode(name, requester);
+  for (const size_t index : order) {
+    const Mode mode(kModes[index], requester);
     if (!mode.AppliesTo(**user)) continue;
     Outcome<Identity> actual = mode.Check(**user, wanted);
-    if (actual) return std::optional<Identity>(std::move(*actual));
+    if (actual) {
+      last.Set(requester.identity.user, index);
+      return std::optional<Identity>(std::move(*actual));
+    }
     if (!first) first = std::move(actual.error());
   }
   return std::unexpected(std::move(*first));

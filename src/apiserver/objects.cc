@@ -644,6 +644,11 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
   api::Member(raw->value.get_object(), "apiVersion") = kind.api_version();
   Body body{.object = std::move(raw->value), .warnings = {}};
   body.managed = TakeManaged(body.object);
+  if (kind.id == api::KindId::kPod) {
+    const api::Json* overhead = api::FindPath(std::as_const(body.object), "spec.overhead");
+    body.empty_overhead =
+        overhead != nullptr && overhead->is_object() && overhead->get_object().empty();
+  }
   // Where both happen, their order is the document's, which is lost with the unknown members.
   const bool both = !raw->duplicates.empty() && validation != FieldValidation::kIgnore;
   const api::Json whole = both ? body.object : api::Json();

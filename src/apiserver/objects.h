@@ -112,6 +112,7 @@ struct Body {
   api::Json object;
   std::vector<std::string> warnings;  // Unknown and duplicate fields, with FieldValidation::kWarn.
   std::optional<api::Json> managed = {};  // Its metadata.managedFields, which it then lacks.
+  bool empty_overhead = false;            // A pod's spec.overhead is {}, which it then lacks.
 };
 
 // Takes a list of managedFields out of a document.

@@ -80,8 +80,17 @@ Outcome<void> SetScheduling(Subject subject, const Json& runtime_class, Json& sp
 
 }  // namespace
 
+std::unexpected<Problem> RefuseOverhead(Subject subject) {
+  return Forbidden(subject,
+                   "pod rejected: Pod Overhead set without corresponding RuntimeClass defined "
+                   "Overhead");
+}
+
 Outcome<void> AdmitRuntimeClass(const store::Store& store, Subject subject, Json& pod) {
   const std::string name(api::TextAt(pod, "spec.runtimeClassName"));
+  // Upstream's own question for it fails.
+  if (name.empty() && api::FindPath(std::as_const(pod), "spec.runtimeClassName") != nullptr)
+    return Unclassified("resource name may not be empty");
   const Json* sent = api::FindPath(std::as_const(pod), "spec.overhead");
   if (name.empty() && sent == nullptr) return {};
   Json runtime_class = JsonObject{};
@@ -93,11 +102,7 @@ Outcome<void> AdmitRuntimeClass(const store::Store& store, Subject subject, Json
     runtime_class = Load(*found);
   }
   const Json* overhead = api::FindPath(runtime_class, "overhead");
-  if (overhead == nullptr && sent != nullptr) {
-    return Forbidden(subject,
-                     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined "
-                     "Overhead");
-  }
+  if (overhead == nullptr && sent != nullptr) return RefuseOverhead(subject);
   if (overhead != nullptr) {
     const JsonObject& fixed = api::ObjectAt(*overhead, "podFixed");
     if (sent != nullptr && sent->is_object() &&

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <expected>
+
 #include "api/json.h"
 #include "apiserver/problem.h"
 #include "store/store.h"
@@ -13,5 +15,7 @@ namespace berth::apiserver {
 // when there is no such class, or the pod says otherwise than it.
 [[nodiscard]] Outcome<void> AdmitRuntimeClass(const store::Store& store, Subject subject,
                                               api::Json& pod);
+// That a pod has an overhead which no class has.
+[[nodiscard]] std::unexpected<Problem> RefuseOverhead(Subject subject);
 
 }  // namespace berth::apiserver

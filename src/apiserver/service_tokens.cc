@@ -14,7 +14,7 @@
 #include "apiserver/impersonation.h"
 #include "apiserver/objects.h"
 #include "apiserver/render.h"
-#include "apiserver/writes.h"
+#include "apiserver/webhook_calls.h"
 #include "codec/json.h"
 
 namespace berth::apiserver {
@@ -343,56 +343,67 @@ std::string Sign(const TokenKey& key, const JsonObject& claims) {
 
 }  // namespace
 
-Outcome<env::HttpResponse> ServiceTokens::Create(Instant now, const store::Store& store, Prng& prng,
-                                                 const ResourceRequest& request) const {
-  if (key_ == nullptr) return NoSuchResource();
+Outcome<void> ServiceTokens::Give(WriteContext& context, Json& asked) const {
+  const ResourceRequest& request = context.request;
   const api::Kind& kind = api::KindOf(KindId::kTokenRequest);
-  const Outcome<WriteOptions> options = ParseWriteOptions(request.query, "CreateOptions");
-  if (!options) return std::unexpected(options.error());
-  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kOne);
-  if (!shape) return std::unexpected(shape.error());
-  Outcome<Body> body = DecodeBody(request, kind, options->validation, {});
-  if (!body) return std::unexpected(std::move(body.error()));
-  Json& asked = body->object;
-  if (Outcome<void> named = CheckRequestNames(request, asked); !named)
-    return std::unexpected(std::move(named.error()));
+  const auto settle = [](Json& changed) {
+    api::SetPath(changed, "spec.expirationSeconds",
+                 api::IntegerAt(changed, "spec.expirationSeconds", kSecondsDefault));
+  };
+  settle(asked);
+  if (Outcome<void> fine = MutatePart(context, kind, request.name, asked, settle); !fine)
+    return fine;
+  if (Outcome<void> named = CheckRequestNames(request, asked); !named) return named;
   const store::ObjectRef account =
-      Find(store, KindId::kServiceAccount, request.namespace_name, request.name);
+      Find(context.store, KindId::kServiceAccount, request.namespace_name, request.name);
   if (account == nullptr) return NotFound(request.subject());
-  if (Outcome<void> same = CheckRequestMetadata(request, asked, *account); !same)
-    return std::unexpected(std::move(same.error()));
+  if (Outcome<void> same = CheckRequestMetadata(request, asked, *account); !same) return same;
 
   TokenWish wish{.account = *account, .audiences = {}, .bound = {}, .id = {}};
   wish.audiences = api::TextsAt(asked, "spec.audiences");
   if (wish.audiences.empty()) wish.audiences = {std::string(kIssuer)};
   wish.seconds = api::IntegerAt(asked, "spec.expirationSeconds", kSecondsDefault);
-  if (Outcome<void> fine = CheckSeconds(wish.seconds); !fine)
-    return std::unexpected(std::move(fine.error()));
-  const Json* reference = api::FindPath(asked, "spec.boundObjectRef");
-  if (reference != nullptr) {
-    Outcome<JsonObject> bound = BindTo(store, request, *reference);
-    if (!bound) return std::unexpected(std::move(bound.error()));
-    wish.bound = std::move(*bound);
-  }
-  wish.id = NewUid(prng);
-  const std::string token = Sign(*key_, ClaimsOf(wish, now));
-  if (token.empty()) return Unclassified("failed to generate token");
-
   JsonObject& metadata = api::MemberObject(asked.get_object(), "metadata");
   metadata["name"] = account->name;
   metadata["namespace"] = account->namespace_name;
   metadata["uid"] = account->uid;
-  metadata["creationTimestamp"] = api::PrintTimestamp(now);
+  metadata["creationTimestamp"] = api::PrintTimestamp(context.now);
   JsonArray audiences;
   for (const std::string& audience : wish.audiences) audiences.push_back(Json(Text(audience)));
   api::SetPath(asked, "spec.audiences", std::move(audiences));
-  api::SetPath(asked, "spec.expirationSeconds", wish.seconds);
-  asked.get_object()["status"] = JsonObject{
-      {"token", token},
-      {"expirationTimestamp", api::PrintTimestamp(now + Duration::Seconds(wish.seconds))}};
+  asked.get_object()["status"] = JsonObject{{"token", ""}, {"expirationTimestamp", nullptr}};
+  if (Outcome<void> fine = CheckSeconds(wish.seconds); !fine) return fine;
+  if (Outcome<void> fine = ValidatePart(context, kind, request.name, asked); !fine) return fine;
+  if (const Json* reference = api::FindPath(asked, "spec.boundObjectRef")) {
+    Outcome<JsonObject> bound = BindTo(context.store, request, *reference);
+    if (!bound) return std::unexpected(std::move(bound.error()));
+    wish.bound = std::move(*bound);
+  }
+  wish.id = NewUid(context.prng);
+  const std::string token = Sign(*key_, ClaimsOf(wish, context.now));
+  if (token.empty()) return Unclassified("failed to generate token");
+  const Instant end = context.now + Duration::Seconds(wish.seconds);
+  asked.get_object()["status"] =
+      JsonObject{{"token", token}, {"expirationTimestamp", api::PrintTimestamp(end)}};
+  return {};
+}
+
+Outcome<env::HttpResponse> ServiceTokens::Create(const WriteTools& tools,
+                                                 const ResourceRequest& request) const {
+  if (key_ == nullptr) return NoSuchResource();
+  const api::Kind& kind = api::KindOf(KindId::kTokenRequest);
+  Outcome<WriteContext> context = QuestionContext(tools, request);
+  if (!context) return std::unexpected(std::move(context.error()));
+  Outcome<Body> body = DecodeBody(request, kind, context->options.validation, {});
+  if (!body) return std::unexpected(std::move(body.error()));
+  context->warnings = std::move(body->warnings);
+  if (Outcome<void> given = Give(*context, body->object); !given) {
+    given.error().warnings = std::move(context->warnings);
+    return std::unexpected(std::move(given.error()));
+  }
   env::HttpResponse response =
-      apiserver::Answer(201, shape->syntax, PrintCanonical(kind, asked, 0).text);
-  AddWarningHeaders(body->warnings, response.headers);
+      apiserver::Answer(201, context->shape.syntax, PrintCanonical(kind, body->object, 0).text);
+  AddWarningHeaders(context->warnings, response.headers);
   return response;
 }
 

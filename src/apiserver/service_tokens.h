@@ -10,7 +10,7 @@
 
 #include "apiserver/problem.h"
 #include "apiserver/request.h"
-#include "base/prng.h"
+#include "apiserver/writes.h"
 #include "base/time.h"
 #include "env/http.h"
 #include "store/store.h"
@@ -44,9 +44,9 @@ class ServiceTokens {
   ServiceTokens(std::shared_ptr<const TokenKey> key, std::string host)
       : key_(std::move(key)), host_(std::move(host)) {}
 
-  // Answers serviceaccounts/token. Problems: in upstream's words.
-  [[nodiscard]] Outcome<env::HttpResponse> Create(Instant now, const store::Store& store,
-                                                  Prng& prng, const ResourceRequest& request) const;
+  // Answers serviceaccounts/token. Of webhooks as HandleWrite. Problems: in upstream's words.
+  [[nodiscard]] Outcome<env::HttpResponse> Create(const WriteTools& tools,
+                                                  const ResourceRequest& request) const;
 
   struct Verified {
     Identity identity;
@@ -66,6 +66,9 @@ class ServiceTokens {
                                                                  env::Method method) const;
 
  private:
+  // Fills in a request of a token.
+  [[nodiscard]] Outcome<void> Give(WriteContext& context, api::Json& asked) const;
+
   std::shared_ptr<const TokenKey> key_;
   std::string host_;
 };

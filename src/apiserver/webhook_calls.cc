@@ -403,13 +403,27 @@ Outcome<void> Validate(WriteContext& context, const Reviewed& reviewed, const Js
   return first;
 }
 
+Outcome<void> MutatePart(WriteContext& context, const api::Kind& kind, std::string_view name,
+                         Json& object, const std::function<void(Json& changed)>& settle) {
+  if (context.webhooks == nullptr) return {};
+  const MutateSteps steps{.settle = [&](Json& changed) {
+    if (settle) settle(changed);
+    return Outcome<void>();
+  }};
+  return Mutate(context, {.operation = Operation::kCreate, .kind = kind, .name = name}, object,
+                steps);
+}
+
+Outcome<void> ValidatePart(WriteContext& context, const api::Kind& kind, std::string_view name,
+                           const Json& object) {
+  if (context.webhooks == nullptr) return {};
+  return Validate(context, {.operation = Operation::kCreate, .kind = kind, .name = name}, object);
+}
+
 Outcome<void> ReviewPart(WriteContext& context, const api::Kind& kind, std::string_view name,
                          Json& object) {
-  if (context.webhooks == nullptr) return {};
-  const Reviewed reviewed{.operation = Operation::kCreate, .kind = kind, .name = name};
-  const MutateSteps steps{.settle = [](Json& /*changed*/) { return Outcome<void>(); }};
-  if (Outcome<void> fine = Mutate(context, reviewed, object, steps); !fine) return fine;
-  return Validate(context, reviewed, object);
+  if (Outcome<void> fine = MutatePart(context, kind, name, object); !fine) return fine;
+  return ValidatePart(context, kind, name, object);
 }
 
 Outcome<void> ReviewDeletion(WriteContext& context, const store::StoredObject& target,

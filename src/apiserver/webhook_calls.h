@@ -99,7 +99,14 @@ struct MutateSteps {
 [[nodiscard]] Outcome<void> Validate(WriteContext& context, const Reviewed& reviewed,
                                      const api::Json& object);
 
-// Both for the body of a subresource that has a kind of its own. Does nothing without webhooks.
+// Each for the body of a subresource that has a kind of its own, or of a question. They do nothing
+// without webhooks. `settle` is MutateSteps'.
+[[nodiscard]] Outcome<void> MutatePart(WriteContext& context, const api::Kind& kind,
+                                       std::string_view name, api::Json& object,
+                                       const std::function<void(api::Json& changed)>& settle = {});
+[[nodiscard]] Outcome<void> ValidatePart(WriteContext& context, const api::Kind& kind,
+                                         std::string_view name, const api::Json& object);
+// Both.
 [[nodiscard]] Outcome<void> ReviewPart(WriteContext& context, const api::Kind& kind,
                                        std::string_view name, api::Json& object);
 // Both for a deletion. The same. Cost: without parsing the object, where it was asked about before.

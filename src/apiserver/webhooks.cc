@@ -192,6 +192,8 @@ std::string_view SubresourceName(Subpart subpart) {
       return "ephemeralcontainers";
     case Subpart::kResize:
       return "resize";
+    case Subpart::kToken:
+      return "token";
     default:
       return "";
   }

@@ -25,6 +25,7 @@
 #include "apiserver/limit_ranges.h"
 #include "apiserver/managed.h"
 #include "apiserver/quotas.h"
+#include "apiserver/runtime_classes.h"
 #include "apiserver/services.h"
 #include "apiserver/webhook_calls.h"
 #include "base/check.h"
@@ -256,6 +257,10 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   api::AddHeld(kind, object);
   context.managed_applied = ManagedAfter(context, nullptr, Json(), object);
   const std::string sent_name(api::TextAt(object, "metadata.name"));
+  if (context.kind_ends) {
+    return Forbidden({.kind = kind, .name = sent_name},
+                     "create not allowed while custom resource definition is terminating");
+  }
   if (kind.namespaced) {
     Outcome<void> admitted = AdmitNamespace(context.store, {.kind = kind, .name = sent_name},
                                             context.request.namespace_name);
@@ -264,6 +269,8 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   if (Outcome<void> admitted = AdmitCreate(context.store, kind, object); !admitted) {
     return admitted;
   }
+  if (context.empty_overhead && api::FindPath(std::as_const(object), "spec.overhead") == nullptr)
+    return RefuseOverhead({.kind = kind, .name = sent_name});
   if (context.webhooks != nullptr) {
     if (Outcome<void> changed = MutateNew(context, sent_name, object); !changed) return changed;
   }
@@ -550,7 +557,8 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
                        .warnings = {},
                        .quota_counter = tools.quota_counter,
                        .webhooks = tools.webhooks,
-                       .zones = tools.zones};
+                       .zones = tools.zones,
+                       .kind_ends = tools.kind_ends};
   WriteResult result = Dispatch(context);
   if (!result) {
     result.error().warnings = std::move(context.warnings);
@@ -560,6 +568,22 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
   return result;
 }
 
+Outcome<WriteContext> QuestionContext(const WriteTools& tools, const ResourceRequest& request) {
+  const Outcome<WriteOptions> options = ParseWriteOptions(request.query, "CreateOptions");
+  if (!options) return std::unexpected(options.error());
+  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kOne);
+  if (!shape) return std::unexpected(shape.error());
+  return WriteContext{.now = tools.now,
+                      .store = tools.store,
+                      .prng = tools.prng,
+                      .request = request,
+                      .options = *options,
+                      .shape = *shape,
+                      .memory = {},
+                      .warnings = {},
+                      .webhooks = tools.webhooks};
+}
+
 WriteResult Create(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
   Outcome<Body> body =
@@ -567,6 +591,7 @@ WriteResult Create(WriteContext& context) {
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   context.managed_sent = std::move(body->managed);
+  context.empty_overhead = body->empty_overhead;
   DropRepeatedOwners(context, body->object);
   return CreateFrom(context, std::move(body->object));
 }

@@ -33,12 +33,15 @@ struct WriteContext {
   std::vector<std::string> warnings;
   // What the request says of metadata.managedFields, if anything.
   std::optional<api::Json> managed_sent = {};
+  // Whether the pod that was sent has an overhead of nothing.
+  bool empty_overhead = false;
   // What an apply has found that they will be.
   std::optional<std::string> managed_applied = {};
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;  // Null: none concerns the request.
   // Those that CronJobs may name; null: any.
   const api::TimeZones* zones = nullptr;
+  bool kind_ends = false;  // As WriteTools have it.
 };
 
 // What a write is done with.
@@ -49,6 +52,7 @@ struct WriteTools {
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;
   const api::TimeZones* zones = nullptr;
+  bool kind_ends = false;  // Its definition is being deleted: nothing more is created.
 };
 
 // Parses the options, does the write and renders its answer, with its warnings. While webhooks have
@@ -56,6 +60,11 @@ struct WriteTools {
 // returned means nothing.
 [[nodiscard]] Outcome<env::HttpResponse> HandleWrite(const WriteTools& tools,
                                                      const ResourceRequest& request);
+
+// What a question is answered in, of which nothing is kept: a review, or a request of a token.
+// Problems: its options or the form that is asked for.
+[[nodiscard]] Outcome<WriteContext> QuestionContext(const WriteTools& tools,
+                                                    const ResourceRequest& request);
 
 // A random (version 4) UUID.
 [[nodiscard]] std::string NewUid(Prng& prng);

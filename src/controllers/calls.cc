@@ -150,7 +150,7 @@ std::optional<Told> FailureOf(const Write& write, Part part, const std::string& 
     return Told{.warning = true,
                 .reason = std::string(TroubleOf(write.verb)),
                 .message = fmt::format("{} Pod {} in StatefulSet {} failed error: {}",
-                                       creating ? "create" : "delete", name,
+                                       creating ? "Create" : "Delete", name,
                                        name.substr(0, name.rfind('-')), message)};
   }
   if (part == Part::kCronJob && creating) {

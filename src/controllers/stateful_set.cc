@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/json.h"
+#include "client/request.h"
 #include "codec/json.h"
 
 namespace berth::controllers {
@@ -226,7 +227,7 @@ void Planner::RollOn() {
 void Planner::Delete(const PodRef& pod) {
   Write write = DeleteOf(*pod.head);
   write.told.push_back(
-      ToldOf("delete", "SuccessfulDelete", *OrdinalOf(head_.name, pod.head->name)));
+      ToldOf("Delete", "SuccessfulDelete", *OrdinalOf(head_.name, pod.head->name)));
   plan_.writes.push_back(std::move(write));
 }
 
@@ -276,7 +277,10 @@ void Planner::Create(int64_t ordinal) {
   Put(extras.labels, kPodIndexLabel, std::to_string(ordinal));
   Write create = PodOf(pod_template, head_.namespace_name, ControllerReference(head_), extras);
   create.name = PodName(ordinal);
-  create.told.push_back(ToldOf("create", "SuccessfulCreate", ordinal));
+  // As of any pod of a template, though its name is not made up.
+  create.metadata += R"(,"generateName":)";
+  client::AppendJsonString(create.metadata, head_.name + "-");
+  create.told.push_back(ToldOf("Create", "SuccessfulCreate", ordinal));
   plan_.writes.push_back(std::move(create));
   ++created_;
 }
@@ -296,7 +300,7 @@ void Planner::CreateClaims(int64_t ordinal) {
     create.body = R"("spec":)" + std::string(claim.spec.view());
     create.told.push_back(
         {.reason = "SuccessfulCreate",
-         .message = fmt::format("create Claim {} Pod {} in StatefulSet {} success", name,
+         .message = fmt::format("Create Claim {} Pod {} in StatefulSet {} success", name,
                                 PodName(ordinal), head_.name)});
     plan_.writes.push_back(std::move(create));
   }

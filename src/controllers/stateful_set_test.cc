@@ -60,6 +60,7 @@ TEST_F(StatefulSets, PodsComeInOrderEachWhenTheOneBeforeIsReady) {
   RunPods();
   EXPECT_EQ(Names("/pods/"), (Strings{"web-0", "web-1", "web-2"}));
   const std::string pod = kPods + "/web-1";
+  EXPECT_EQ(Text(pod, "/metadata/generateName"), "web-");
   EXPECT_EQ(Text(pod, "/spec/hostname"), "web-1");
   EXPECT_EQ(Text(pod, "/spec/subdomain"), "svc");
   EXPECT_EQ(Text(pod, "/metadata/labels/statefulset.kubernetes.io~1pod-name"), "web-1");
@@ -72,7 +73,7 @@ TEST_F(StatefulSets, PodsComeInOrderEachWhenTheOneBeforeIsReady) {
   EXPECT_EQ(Text(kWeb, "/status/currentRevision"), Text(kWeb, "/status/updateRevision"));
   EXPECT_EQ(Text(kWeb, "/status/collisionCount"), "0");
   EXPECT_EQ(Told("web").at(0),
-            "Normal SuccessfulCreate create Pod web-0 in StatefulSet web successful "
+            "Normal SuccessfulCreate Create Pod web-0 in StatefulSet web successful "
             "statefulset-controller");
   ExpectAtRest();
 }

@@ -324,6 +324,46 @@ def operations(test):
     test.http("DELETE", test.path("configmaps") + "?labelSelector=x=y", status=200)
 
 
+@case("requests of tokens and reviews are put to webhooks, too", seconds=2)
+def questions(test):
+    def decide(request):
+        if request["operation"] == "CREATE" and request["object"]["kind"] == "TokenRequest":
+            return patch(request, {"op": "replace", "path": "/spec/expirationSeconds", "value": 1234})
+        return allow(request)
+
+    token = test.path("serviceaccounts", "default") + "/token"
+    changing, checking = Webhook(test, decide), Webhook(test, allow)
+    ours = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": test.namespace}}}
+    rules = [rule(["serviceaccounts/token"], ["CREATE"], [""]),
+             rule(["localsubjectaccessreviews"], ["CREATE"], ["authorization.k8s.io"])]
+    install(test, "Mutating", entry(test, changing, rules, name="changing.example.com", **ours))
+    install(test, "Validating", entry(test, checking, rules, **ours))
+
+    def seconds():
+        made = test.create(token, {"spec": {"audiences": ["a"]}})
+        return made if made["spec"]["expirationSeconds"] == 1234 and checking.reviews else None
+
+    test.true(settled(test, seconds)["status"]["token"], "a token")
+    first = changing.requests("CREATE")[-1]
+    test.equal((first["kind"]["kind"], first["resource"]["resource"], first["subResource"], first["name"]),
+               ("TokenRequest", "serviceaccounts", "token", "default"), "what it is")
+    test.equal((first["object"]["spec"]["expirationSeconds"], first["object"]["metadata"].get("uid")), (3600, None),
+               "what is changed")
+    last = checking.requests("CREATE")[-1]
+    test.true(last["object"]["metadata"]["uid"], "the account's uid")
+    test.equal(last["object"]["status"].get("token"), "", "no token yet")
+    review = {
+        "metadata": {"namespace": test.namespace},
+        "spec": {"user": "u", "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": test.namespace}},
+    }
+    made = test.create(test.path("localsubjectaccessreviews", group="authorization.k8s.io/v1"), review)
+    test.equal(made["status"]["allowed"], False, "access")
+    test.equal(checking.requests("CREATE")[-1]["object"]["kind"], "LocalSubjectAccessReview", "what is checked")
+    checking.decide = deny
+    answer = test.http("POST", token, {}, status=400)
+    test.equal(answer.message, 'admission webhook "hook.example.com" denied the request without explanation', "refusal")
+
+
 @case("a refusal keeps what is there, and a dry run asks without making", seconds=2)
 def keeps(test):
     def decide(request):

@@ -434,3 +434,39 @@ def quantities(test):
         test.equal(
             made["spec"]["containers"][0]["resources"]["requests"]["memory"], canonical, given
         )
+
+
+@case("a pod's own labels become parts of the selectors that ask for them")
+def label_keys(test):
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "matchLabelKeys": ["rev", "no"]}
+    term = {"topologyKey": "zone", "labelSelector": {}, "mismatchLabelKeys": ["rev"]}
+    preferred = [{"weight": 1, "podAffinityTerm": term}]
+    pod = objects.pod("keyed", labels={"app": "a", "rev": "7"})
+    pod["spec"]["topologySpreadConstraints"] = [spread | {"labelSelector": {"matchLabels": {"app": "a"}}}]
+    pod["spec"]["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    made = test.create(test.path("pods"), pod)["spec"]
+    test.equal(
+        made["topologySpreadConstraints"][0]["labelSelector"],
+        {"matchLabels": {"app": "a"}, "matchExpressions": [{"key": "rev", "operator": "In", "values": ["7"]}]},
+        "spread",
+    )
+    of_affinity = made["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]
+    test.equal(
+        of_affinity["podAffinityTerm"]["labelSelector"],
+        {"matchExpressions": [{"key": "rev", "operator": "NotIn", "values": ["7"]}]},
+        "affinity",
+    )
+    pod["spec"]["topologySpreadConstraints"] = [spread]
+    answer = test.http("POST", test.path("pods"), pod, status=422)
+    where = "spec.topologySpreadConstraints[0].matchLabelKeys"
+    told = f"{where}: Forbidden: must not be specified when labelSelector is not set"
+    test.equal(answer.message, f'Pod "keyed" is invalid: {told}', "without a selector")
+    del pod["spec"]["topologySpreadConstraints"]
+    pod["spec"]["overhead"] = {}
+    answer = test.http("POST", test.path("pods"), pod, status=403)
+    test.match("Pod Overhead set without corresponding RuntimeClass defined Overhead", answer.message)
+    del pod["spec"]["overhead"]
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    answer = test.http("POST", test.path("pods"), pod, status=422)
+    told = 'Not found: "gpu": must be one of the names in pod.spec.resourceClaims which is empty'
+    test.equal(answer.message, f'Pod "keyed" is invalid: spec.containers[0].resources.claims[0]: {told}', "claims")

@@ -61,6 +61,23 @@ class Counts:
         )
 
 
+# What no request of a story shows.
+ELSEWHERE = """\
+Discovery tells what is served as upstream does, in its order. Not served, and so not told, are
+
+| group | resources |
+|---|---|
+| core | componentstatuses; of pods attach, exec, log, portforward and proxy, which are answered without being told; proxy of nodes and Services |
+| admissionregistration.k8s.io | ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings |
+| networking.k8s.io | IPAddress, ServiceCIDR |
+| storage.k8s.io | VolumeAttributesClass |
+| apiregistration.k8s.io, autoscaling, certificates.k8s.io, flowcontrol.apiserver.k8s.io, resource.k8s.io | all |
+
+The order of the rules in a SelfSubjectRulesReview is that of the
+bindings' names; upstream has none. A POST of a pod whose `overhead` is `{}` is refused as upstream refuses it; of a patch
+or an apply that makes one it is not seen.""".splitlines()
+
+
 def section(counts, known, what):
     """The section of docs/CONFORMANCE.md."""
     lines = [
@@ -83,6 +100,8 @@ def section(counts, known, what):
         "pods/ephemeralcontainers and pods/resize are served and compared as all else. What differs is behind them: simulated",
         "nodes start no container for debugging, and say of no container what is in use, so that a pod that runs on one can't be",
         "resized (422: `Pod running on node without support for resize`).",
+        "",
+        *ELSEWHERE,
     ]
     return "\n".join(lines) + "\n"
 

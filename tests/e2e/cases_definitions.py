@@ -1,0 +1,107 @@
+"""Users' own kinds: what definitions may say, what becomes of their names, and how they end."""
+
+import objects
+from harness import case
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def definition(test, plural, kind, group, schema=None, **names):
+    """A definition with one version, that goes with the test."""
+    schema = schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    name = f"{plural}.{group}"
+    test.cleanups.append(lambda: test.http("DELETE", f"{DEFINITIONS}/{name}"))
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind} | names,
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def with_spec(**properties):
+    return {"type": "object", "properties": {"spec": {"type": "object"} | properties}}
+
+
+@case("rules of users' schemas that are no expressions are refused where they break off")
+def rules(test):
+    group = f"{test.namespace}.e2e.test"
+    at = r"spec.validation.openAPIV3Schema.properties\[spec\].x-kubernetes-validations\[0\]"
+    rows = [
+        ({"rule": "self.a >"},
+         rf"{at}.rule: Invalid value: .*: compilation failed: ERROR: <input>:1:9: Syntax error: mismatched input '<EOF>'"),
+        ({"rule": "(self.a"}, rf"{at}.rule: Invalid value: .*: ERROR: <input>:1:8: Syntax error: missing '\)' at '<EOF>'"),
+        ({"rule": "has(self)"}, rf"{at}.rule: Invalid value: .*: ERROR: <input>:1:5: invalid argument to has\(\) macro"),
+        ({"rule": "true", "messageExpression": "'a' +"},
+         rf"{at}.messageExpression: Invalid value: .*: messageExpression compilation failed: ERROR: <input>:1:6: Syntax"),
+        ({"rule": "true", "messageExpression": " "},
+         rf"{at}.messageExpression: Required value: messageExpression must be non-empty if specified"),
+        ({"rule": "true", "fieldPath": ".b"}, rf'{at}.fieldPath: Invalid value: "\.b": must be a valid path'),
+        ({"rule": "true", "optionalOldSelf": True},
+         rf"{at}.optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule"),
+    ]
+    for rule, words in rows:
+        schema = with_spec(properties={"a": {"type": "string", "maxLength": 9}}, **{"x-kubernetes-validations": [rule]})
+        answer = test.http("POST", DEFINITIONS, definition(test, "as", "A", group, schema), status=422)
+        test.match(words, answer.message, rule)
+    fine = {"rule": "has(self.a) ? self.a.matches(r'^\\w+$') : true", "messageExpression": "'not ' + self.a", "fieldPath": ".a"}
+    schema = with_spec(properties={"a": {"type": "string", "maxLength": 9}}, **{"x-kubernetes-validations": [fine]})
+    test.create(DEFINITIONS, definition(test, "as", "A", group, schema))
+
+
+@case("texts of users' schemas are of their formats")
+def formats(test):
+    group = f"{test.namespace}.e2e.test"
+    rows = {
+        "uri": ("https://a.example/b?c", "a b"),
+        "email": ("Jo <jo@a.example>", "jo@"),
+        "hostname": ("a.example", "a_b.example"),
+        "isbn10": ("0-8044-2957-X", "0804429570"),
+        "isbn13": ("978-0321751041", "9780321751042"),
+        "creditcard": ("4111 1111 1111 1111", "4111 1111 1111 1112"),
+        "rgbcolor": ("rgb(0, 128, 255)", "rgb(0,128,256)"),
+    }
+    properties = {name: {"type": "string", "format": name} for name in rows}
+    test.create(DEFINITIONS, definition(test, "bs", "B", group, with_spec(properties=properties)))
+    path = test.path("bs", group=f"{group}/v1")
+    test.wait("it is served", lambda: test.http("GET", path).status == 200)
+    made = {"apiVersion": f"{group}/v1", "kind": "B", "metadata": {"name": "b"}}
+    test.create(path, made | {"spec": {name: good for name, (good, _) in rows.items()}})
+    for name, (_, bad) in rows.items():
+        answer = test.http("POST", path, made | {"spec": {name: bad}}, status=422)
+        told = f'spec.{name}: Invalid value: "{bad}": spec.{name} in body must be of type {name}: "{bad}"'
+        test.equal(answer.message, f'B.{group} "b" is invalid: {told}', name)
+
+
+@case("a definition has the names that nobody has, and ends after its objects", seconds=3)
+def names(test):
+    group = f"{test.namespace}.e2e.test"
+    first, second = f"{DEFINITIONS}/cs.{group}", f"{DEFINITIONS}/ds.{group}"
+    test.create(DEFINITIONS, definition(test, "cs", "C", group, singular="c", shortNames=["x"]))
+    told = lambda path, kind: objects.condition(test.get(path), kind)
+    test.wait("it has its names", lambda: told(first, "Established").get("status") == "True")
+    test.create(DEFINITIONS, definition(test, "ds", "D", group, singular="c", shortNames=["x", "y"]))
+    test.wait("it lacks some", lambda: told(second, "NamesAccepted").get("reason") == "ShortNamesConflict")
+    test.equal(told(second, "NamesAccepted")["message"], '"x" is already in use', "conflict")
+    test.equal(told(second, "Established")["reason"], "NotAccepted", "established")
+    accepted = test.get(second)["status"]["acceptedNames"]
+    test.equal(accepted, {"plural": "ds", "kind": "D", "listKind": "DList"}, "names")
+    test.equal(test.get(first)["metadata"].get("finalizers"), None, "finalizers")
+    path = test.path("cs", group=f"{group}/v1")
+    test.wait("it is served", lambda: test.http("GET", path).status == 200)
+    made = {"apiVersion": f"{group}/v1", "kind": "C", "metadata": {"name": "c", "finalizers": ["x.test/1"]}}
+    test.create(path, made)
+    gone = test.http("DELETE", first, status=200).json()
+    test.equal(gone["metadata"]["finalizers"], ["customresourcecleanup.apiextensions.k8s.io"], "finalizers")
+    test.equal(objects.condition(gone, "Terminating")["reason"], "InstanceDeletionPending", "what it waits for")
+    test.wait("it is at it", lambda: told(first, "Terminating").get("reason") == "InstanceDeletionInProgress")
+    made["metadata"]["name"] = "d"
+    answer = test.http("POST", path, made, status=403)
+    told_no = "create not allowed while custom resource definition is terminating"
+    test.equal(answer.message, f'cs.{group} "d" is forbidden: {told_no}', "refusal")
+    test.merge(f"{path}/c", {"metadata": {"finalizers": None}})
+    test.wait("it is gone", lambda: not test.exists(first))
+    test.wait("its names are free", lambda: told(second, "Established").get("status") == "True")
