@@ -156,6 +156,12 @@ class TlsSocket {
   void AskForNewKeys() { EXPECT_EQ(SSL_key_update(tls_, SSL_KEY_UPDATE_REQUESTED), 1); }
   // With the next read.
   void Renegotiate() { EXPECT_EQ(SSL_renegotiate(tls_), 1); }
+  // The server has closed, with nothing left to read before.
+  [[nodiscard]] bool Closed() const {
+    char byte = 0;
+    const ssize_t count = recv(descriptor_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN);
+  }
   void WaitUntilReadable() const {
     char byte = 0;
     EXPECT_EQ(recv(descriptor_, &byte, 1, MSG_PEEK), 1);
@@ -534,6 +540,19 @@ TEST_F(NetTest, WhoAsksNothingAfterTheHandshakeIsCutAsWhoAsksHalf) {
   });
   EXPECT_EQ(RawTls(""), "");
   EXPECT_EQ(RawTls("GET / HT"), "");
+}
+
+// The time runs from a request's first byte, however many follow one by one.
+TEST_F(NetTest, ABodyThatDribblesIsCutInTime) {
+  Serve([](ServerOptions& options) { options.request_timeout = Duration::Milliseconds(200); });
+  TlsSocket dribbling(Dial());
+  dribbling.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
+  size_t sent = 0;
+  for (; sent < 1000 && !dribbling.Closed(); ++sent) {
+    dribbling.Send("x");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_LT(sent, 1000U) << "it was cut before it was whole";
 }
 
 TEST_F(NetTest, ABodyOfUnknownCodingIsNotTakenForTheNextRequest) {

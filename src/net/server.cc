@@ -337,8 +337,7 @@ void Session::OnRead(const error_code& error, size_t bytes) {
 
 // So many bytes of `in_` are new.
 void Session::OnPlain(size_t bytes) {
-  const bool was_idle =
-      exchange_.value == 0 && in_.size() == bytes && parser_.state() == ParseState::kNeedMore;
+  const bool was_idle = exchange_.value == 0 && coming_bytes_ == 0 && in_.size() == bytes;
   spoken_ = true;
   if (close_after_ && exchange_.value == 0) {
     in_.clear();  // Refused: what still comes is of no interest.
