@@ -460,7 +460,7 @@ WriteResult DeleteInParts(WriteContext& context, const DeleteOptions& options,
       return std::unexpected(std::move(fine.error()));
   }
   ListRenderer list(context.shape, context.now);
-  for (const Bytes& deleted : progress.deleted) list.Add(deleted.view());
+  for (const Bytes& deleted : progress.deleted) list.Add(deleted);
   return RespondCollection(context, std::move(list), progress.revision);
 }
 
@@ -483,7 +483,7 @@ WriteResult DeleteCollection(WriteContext& context) {
     if (!admitted) return std::unexpected(admitted.error());
     const Outcome<Written> written = DeleteObject(context, target, *options);
     if (!written) return std::unexpected(written.error());
-    list.Add(target->json.view());
+    list.Add(target->json);
   }
   return RespondCollection(context, std::move(list), revision);
 }

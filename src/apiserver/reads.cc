@@ -222,7 +222,7 @@ Outcome<env::HttpResponse> List(Instant now, const store::Store& store,
       // How many more is only told where it is cheap to know, as upstream does.
       return selection->all_in_namespace();
     }
-    list.Add(object->json.view());
+    list.Add(object->json);
     last = object;
     ++taken;
     return true;

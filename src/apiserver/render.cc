@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -234,7 +235,25 @@ std::optional<std::string_view> RevisionText(std::string_view json) {
   return metadata.substr(start, metadata.find('"', start) - start);
 }
 
-void AppendTable(const Shape& shape, std::string_view metadata, std::string_view rows,
+void AppendItems(std::span<const Bytes> items, std::string& out) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) out += ',';
+    out += items[i].view();
+  }
+}
+
+// As AppendItems(), of stored documents without their kind and apiVersion, which stand first.
+void AppendUnnamed(std::span<const Bytes> items, std::string& out) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string_view text = items[i].view();
+    const size_t metadata = text.find("\"metadata\":");
+    CHECK_NE(metadata, std::string_view::npos);
+    out += i > 0 ? ",{" : "{";
+    out += text.substr(metadata);
+  }
+}
+
+void AppendTable(const Shape& shape, std::string_view metadata, std::span<const Bytes> rows,
                  std::string& out) {
   out += R"({"kind":"Table","apiVersion":")";
   out += MetaVersion(shape);
@@ -248,7 +267,7 @@ void AppendTable(const Shape& shape, std::string_view metadata, std::string_view
     return;
   }
   out += ",\"rows\":[";
-  out += rows;
+  AppendItems(rows, out);
   out += "]}";
 }
 
@@ -350,44 +369,36 @@ std::string RenderObject(const Shape& shape, std::string_view json, Instant now)
       std::string row;
       AppendRow(shape, json, now, row);
       const std::optional<std::string_view> revision = RevisionText(json);
-      AppendTable(shape, revision ? fmt::format("\"resourceVersion\":\"{}\"", *revision) : "", row,
-                  out);
+      const Bytes rows(std::move(row));
+      AppendTable(shape, revision ? fmt::format("\"resourceVersion\":\"{}\"", *revision) : "",
+                  {&rows, 1}, out);
       return out;
     }
   }
   return out;
 }
 
-void ListRenderer::Add(std::string_view json) {
-  if (!items_.empty()) items_ += ',';
-  switch (shape_.form) {
-    case Form::kTable:
-      AppendRow(shape_, json, now_, items_);
-      return;
-    case Form::kMetadata:
-      AppendMetadataObject(shape_, json, items_);
-      return;
-    case Form::kObject:
-      break;
+void ListRenderer::Add(const Bytes& json) {
+  Bytes item = json;
+  if (shape_.form == Form::kObject) {
+    if (IsConverted(*shape_.kind)) item = Bytes(AsRequested(*shape_.kind, json.view()));
+  } else {
+    std::string text;
+    if (shape_.form == Form::kTable) {
+      AppendRow(shape_, json.view(), now_, text);
+    } else {
+      AppendMetadataObject(shape_, json.view(), text);
+    }
+    item = Bytes(std::move(text));
   }
-  const std::string converted =
-      IsConverted(*shape_.kind) ? AsRequested(*shape_.kind, json) : std::string();
-  const std::string_view text = converted.empty() ? json : std::string_view(converted);
-  // Only kinds of definitions repeat kind and apiVersion in the items of a list.
-  if (shape_.kind->custom) {
-    items_ += text;
-    return;
-  }
-  // They stand first in every stored document.
-  const size_t metadata = text.find("\"metadata\":");
-  CHECK_NE(metadata, std::string_view::npos);
-  items_ += '{';
-  items_ += text.substr(metadata);
+  items_bytes_ += item.size();
+  items_.push_back(std::move(item));
 }
 
 std::string ListRenderer::Finish(std::string_view metadata) && {
+  constexpr size_t kAroundBytes = 512;
   std::string out;
-  out.reserve(items_.size() + 512);
+  out.reserve(items_bytes_ + items_.size() + metadata.size() + kAroundBytes);
   if (shape_.form == Form::kTable) {
     AppendTable(shape_, metadata, items_, out);
     return out;
@@ -402,7 +413,12 @@ std::string ListRenderer::Finish(std::string_view metadata) && {
   const bool null = partial && items_.empty();
   out += null ? "},\"items\":null}" : "},\"items\":[";
   if (null) return out;
-  out += items_;
+  // Only kinds of definitions repeat kind and apiVersion in the items of a list.
+  if (partial || kind.custom) {
+    AppendItems(items_, out);
+  } else {
+    AppendUnnamed(items_, out);
+  }
   out += "]}";
   return out;
 }
@@ -444,10 +460,10 @@ void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_e
       for (size_t i = 0; i < api::ColumnsOf(*shape.kind).size(); ++i) {
         cells += i == 0 ? "\"\"" : ",null";
       }
-      const std::string row = fmt::format(
+      const Bytes row(fmt::format(
           R"({{"cells":[{}],"object":{{"kind":"PartialObjectMetadata","apiVersion":"{}",{}}}}})",
-          cells, MetaVersion(shape), metadata);
-      AppendTable(shape, fmt::format("\"resourceVersion\":\"{}\"", revision), row, out);
+          cells, MetaVersion(shape), metadata));
+      AppendTable(shape, fmt::format("\"resourceVersion\":\"{}\"", revision), {&row, 1}, out);
       break;
     }
   }

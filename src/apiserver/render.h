@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/kinds.h"
 #include "apiserver/problem.h"
@@ -45,18 +46,20 @@ enum class AnswerKind : uint8_t { kOne, kList, kWatch };
 // storage kind.
 [[nodiscard]] std::string RenderObject(const Shape& shape, std::string_view json, Instant now);
 
-// A list in the making: items first, then Finish with what is only known at the end.
+// A list in the making: items first, then Finish with what is only known at the end. Shares the
+// stored documents until then, so that a large list is written once and into room of its size.
 class ListRenderer {
  public:
   ListRenderer(const Shape& shape, Instant now) : shape_(shape), now_(now) {}
-  void Add(std::string_view json);
+  void Add(const Bytes& json);
   // `metadata` is the members of ListMeta: `"resourceVersion":"5"`.
   [[nodiscard]] std::string Finish(std::string_view metadata) &&;
 
  private:
   Shape shape_;
   Instant now_;
-  std::string items_;
+  std::vector<Bytes> items_;
+  size_t items_bytes_ = 0;
 };
 
 // `{"type":"ADDED","object":...}` and a line break.

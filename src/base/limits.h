@@ -84,7 +84,7 @@ inline constexpr int64_t kWaitingBytesMax = 256 * 1024 * 1024;
 // Calls that one write has under way at once: of webhooks that validate, and of the objects of a
 // collection.
 inline constexpr int64_t kReviewsAtOnceMax = 64;
-// HTTP/1.1 has a connection a watch, beside those for all else. An open one costs some 90 KiB.
+// HTTP/1.1 has a connection a watch, beside those for all else. An open one costs some 45 KiB.
 inline constexpr int64_t kWatchesMax = 16'384;
 inline constexpr int64_t kConnectionsMax = kWatchesMax + 4'096;
 static_assert(kEndpointsMax * 16 <= kConnectionsMax);

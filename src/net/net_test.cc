@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -133,10 +134,11 @@ struct Asker final : env::InputSink {
 // A connection of TLS on a socket that is connected already.
 class TlsSocket {
  public:
-  explicit TlsSocket(int descriptor)
+  explicit TlsSocket(int descriptor, int version_max = TLS1_3_VERSION)
       : descriptor_(descriptor),
         context_(SSL_CTX_new(TLS_client_method())),
         tls_(SSL_new(context_)) {
+    SSL_set_max_proto_version(tls_, version_max);
     SSL_set_fd(tls_, descriptor_);
     EXPECT_EQ(SSL_connect(tls_), 1);
   }
@@ -150,6 +152,19 @@ class TlsSocket {
 
   void Send(const std::string& bytes) {
     EXPECT_GT(SSL_write(tls_, bytes.data(), static_cast<int>(bytes.size())), 0);
+  }
+  void AskForNewKeys() { EXPECT_EQ(SSL_key_update(tls_, SSL_KEY_UPDATE_REQUESTED), 1); }
+  // With the next read.
+  void Renegotiate() { EXPECT_EQ(SSL_renegotiate(tls_), 1); }
+  // The server has closed, with nothing left to read before.
+  [[nodiscard]] bool Closed() const {
+    char byte = 0;
+    const ssize_t count = recv(descriptor_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN);
+  }
+  void WaitUntilReadable() const {
+    char byte = 0;
+    EXPECT_EQ(recv(descriptor_, &byte, 1, MSG_PEEK), 1);
   }
   // How many bytes x come until the server closes, or that there are so many.
   size_t ReadAll(size_t enough = SIZE_MAX) {
@@ -248,6 +263,7 @@ class NetTest : public ::testing::Test {
       answer.append(buffer, static_cast<size_t>(count));
     }
     if (errno == EAGAIN) answer += "timeout";
+    told_end = SSL_get_shutdown(tls) == SSL_RECEIVED_SHUTDOWN;
     SSL_free(tls);
     SSL_CTX_free(context);
     close(descriptor);
@@ -259,6 +275,7 @@ class NetTest : public ::testing::Test {
   }
 
   Pki pki;
+  bool told_end = false;  // The last RawTls() ended as TLS ends, not by the connection alone.
   Lines log;
   Origin origin;
   Asker asker;
@@ -525,6 +542,19 @@ TEST_F(NetTest, WhoAsksNothingAfterTheHandshakeIsCutAsWhoAsksHalf) {
   EXPECT_EQ(RawTls("GET / HT"), "");
 }
 
+// The time runs from a request's first byte, however many follow one by one.
+TEST_F(NetTest, ABodyThatDribblesIsCutInTime) {
+  Serve([](ServerOptions& options) { options.request_timeout = Duration::Milliseconds(200); });
+  TlsSocket dribbling(Dial());
+  dribbling.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
+  size_t sent = 0;
+  for (; sent < 1000 && !dribbling.Closed(); ++sent) {
+    dribbling.Send("x");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_LT(sent, 1000U) << "it was cut before it was whole";
+}
+
 TEST_F(NetTest, ABodyOfUnknownCodingIsNotTakenForTheNextRequest) {
   Serve();
   const std::string answer = RawTls(
@@ -534,6 +564,49 @@ TEST_F(NetTest, ABodyOfUnknownCodingIsNotTakenForTheNextRequest) {
   EXPECT_THAT(answer, HasSubstr("connection: close"));
   EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << answer;
   EXPECT_EQ(server->stats().requests_count, 0U);
+}
+
+// Without the word of TLS that it was all, an answer could have been cut by anybody on the way.
+TEST_F(NetTest, AnAnswerThatEndsItsConnectionIsWholeByTls) {
+  Serve();
+  EXPECT_THAT(RawTls("GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+              StartsWith("HTTP/1.1 201 Created\r\n"));
+  EXPECT_TRUE(told_end);
+  EXPECT_THAT(RawTls("no HTTP\r\n\r\n"), StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_TRUE(told_end);
+  EXPECT_THAT(RawTls("GET /stream HTTP/1.0\r\n\r\n"), HasSubstr("frame frame"));
+  EXPECT_TRUE(told_end);
+  RawTls("GET /stream/cut HTTP/1.0\r\n\r\n");
+  EXPECT_FALSE(told_end);
+}
+
+// What waits for a client that takes it late comes in order, and other answers meanwhile.
+TEST_F(NetTest, AnswersAndFramesTakenLateAreWhole) {
+  Serve();
+  TlsSocket late(Dial());
+  late.Send(
+      "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
+      "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+  late.WaitUntilReadable();
+  late.AskForNewKeys();
+  late.Send("\r\n");
+  Connect();
+  for (uint64_t i = 1; i <= 20; ++i) Send(i, "/echo", "b");
+  EXPECT_EQ(asker.lines.Wait(20).size(), 20U);
+  EXPECT_EQ(late.ReadAll(), 16'000'000U);
+}
+
+// TLS's own word to a client goes behind what waits for it: sent before, or not at all, it would
+// make what follows no TLS.
+TEST_F(NetTest, ARefusalToRenegotiateKeepsItsPlaceAmongWhatWaits) {
+  Serve();
+  TlsSocket late(Dial(), TLS1_2_VERSION);
+  late.Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  late.WaitUntilReadable();
+  late.Renegotiate();
+  ERR_clear_error();
+  EXPECT_GT(late.ReadAll(), 0U);
+  EXPECT_EQ(ERR_GET_REASON(ERR_peek_error()), SSL_R_NO_RENEGOTIATION);
 }
 
 }  // namespace

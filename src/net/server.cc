@@ -12,9 +12,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -25,6 +25,7 @@
 #include "net/gzip.h"
 #include "net/http_parser.h"
 #include "net/tls.h"
+#include "net/tls_pipe.h"
 
 namespace berth::net {
 namespace {
@@ -34,8 +35,9 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr size_t kReadBytes = 16 * 1024;   // One record of TLS.
-constexpr size_t kWriteBytes = 64 * 1024;  // Frames are joined up to this.
+constexpr size_t kReadBytes = 16 * 1024;          // One record of TLS.
+constexpr size_t kWriteBytes = 64 * 1024;         // Frames are joined up to this.
+constexpr size_t kScratchBytesMax = 1024 * 1024;  // What sessions share is kept up to this.
 constexpr size_t kPipelinedBytesMax = 64 * 1024;
 // An exchange's number: slot of the connection, count of the server.
 constexpr int kExchangeSlotShift = 40;
@@ -129,6 +131,7 @@ struct HttpsServer::Impl {
 
   asio::io_context io{1};
   asio::ssl::context tls;
+  const internal::TlsPipeMethod tls_method;
   tcp::acceptor acceptor;
   asio::steady_timer sweeper;
   std::thread thread;
@@ -142,6 +145,10 @@ struct HttpsServer::Impl {
   uint64_t next_exchange = 1;
   std::vector<env::Input> arrived;
   bool flush_posted = false;
+  // What sessions write and send, one after the other: a session has bytes of its own only while
+  // its client does not take them.
+  std::string plain;
+  std::string sealed;
   std::string date;
   std::chrono::steady_clock::time_point limit_logged;
   uint64_t limit_unlogged_count = 0;  // Connections closed at the limit since then.
@@ -170,14 +177,17 @@ class Session final : public std::enable_shared_from_this<Session> {
   Session(HttpsServer::Impl& server, tcp::socket socket, size_t slot)
       : server_(server),
         slot_(slot),
-        stream_(std::move(socket), server.tls),
+        socket_(std::move(socket)),
+        tls_(server.tls.native_handle(), server.tls_method),
         parser_({.header_bytes = static_cast<uint32_t>(server.options.header_bytes_max),
                  .body_bytes = static_cast<uint64_t>(server.options.body_bytes_max)}) {}
 
   void Start();
   void Respond(env::Respond respond);
+  // The frame waits for Write().
   void Send(Bytes frame);
   void End(bool abort);
+  void Write();
   void CloseIfOverdue(SteadyTime now);
   void Close();
   [[nodiscard]] env::ExchangeId exchange() const { return exchange_; }
@@ -198,17 +208,20 @@ class Session final : public std::enable_shared_from_this<Session> {
   void HoldRequest(int64_t bytes);
   void Peek();
   void RefusePlain();
-  void OnHandshake(const error_code& error);
+  void OnOpen();
   void Read();
   void OnRead(const error_code& error, size_t bytes);
+  void OnPlain(size_t bytes);
   void Parse();
   void Dispatch();
   void Refuse(int status);
   static void Compress(env::HttpResponse& response);
-  void Write();
-  void FillChunks();
-  void FillWhole();
-  void OnWritten(const error_code& error);
+  void FillChunks(std::string& plain);
+  void FillWhole(std::string& plain);
+  void Push(std::string_view sealed);
+  void PushEnd();
+  void OnPushed(const error_code& error);
+  void OnWritten();
   void FinishExchange();
   void SetDeadline(Duration timeout) {
     deadline_ = std::chrono::steady_clock::now() + ToChrono(timeout);
@@ -216,7 +229,8 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   HttpsServer::Impl& server_;
   const size_t slot_;
-  asio::ssl::stream<tcp::socket> stream_;
+  tcp::socket socket_;
+  internal::TlsPipe tls_;
   RequestParser parser_;
   env::Peer peer_;
   std::array<char, kReadBytes> read_buffer_{};
@@ -231,7 +245,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool continue_sent_ = false;
 
   // The answer under way.
-  bool writing_ = false;
+  bool writing_ = false;   // Bytes wait for the client to take them, or more for its turn.
+  bool written_ = false;   // What is under way is of the answer.
   bool answered_ = false;  // Its head is queued.
   bool chunked_ = false;
   bool streaming_ = false;   // More frames may come.
@@ -241,95 +256,98 @@ class Session final : public std::enable_shared_from_this<Session> {
   std::string head_;
   std::deque<Bytes> frames_;
   size_t front_offset_ = 0;  // Bytes of the first frame that are written (only when not chunked).
-  uint64_t draining_ = 0;    // Bytes of frames in `out_`.
+  uint64_t draining_ = 0;    // Bytes of frames that are under way.
   int64_t unsent_bytes_ = 0;
   SteadyTime taken_at_;
   int64_t coming_bytes_ = 0;
   SteadyTime sent_at_;
   bool last_chunk_due_ = false;
-  std::string out_;
+  std::string out_;     // Sealed: what the client has not taken.
+  std::string behind_;  // Sealed meanwhile: it follows `out_`.
 };
 
 void Session::Start() {
   error_code ignored;
-  stream_.next_layer().set_option(tcp::no_delay(true), ignored);
+  socket_.set_option(tcp::no_delay(true), ignored);
   SetDeadline(server_.options.handshake_timeout);
-  stream_.next_layer().async_wait(tcp::socket::wait_read,
-                                  [self = shared_from_this()](const error_code& error) {
-                                    if (error) return self->Close();
-                                    self->Peek();
-                                  });
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
+    if (error) return self->Close();
+    self->Peek();
+  });
 }
 
 // A client that speaks plain HTTP, or anything else that is not TLS, is told so in plain HTTP.
 void Session::Peek() {
   if (closed_) return;
   unsigned char first = 0;
-  const ssize_t count =
-      recv(stream_.next_layer().native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t count = recv(socket_.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
   if (count == 0) return Close();
   if (count == 1 && first != kTlsHandshake) return RefusePlain();
-  stream_.async_handshake(
-      asio::ssl::stream_base::server,
-      [self = shared_from_this()](const error_code& error) { self->OnHandshake(error); });
+  Read();
 }
 
 void Session::RefusePlain() {
   server_.malformed_count.fetch_add(1, std::memory_order_relaxed);
   out_ = "HTTP/1.0 400 Bad Request\r\n\r\nthis port speaks HTTPS only\n";
-  asio::async_write(stream_.next_layer(), asio::buffer(out_),
-                    [self = shared_from_this()](const error_code&, size_t) {
-                      error_code ignored;
-                      tcp::socket& socket = self->stream_.next_layer();
-                      socket.shutdown(tcp::socket::shutdown_send, ignored);
-                      // Closing with bytes unread would reset the connection before the client has
-                      // the answer.
-                      char sink[4096];
-                      while (recv(socket.native_handle(), sink, sizeof(sink), MSG_DONTWAIT) > 0) {
-                      }
-                      self->deadline_ = std::chrono::steady_clock::now() + kLingerTime;
-                    });
+  asio::async_write(
+      socket_, asio::buffer(out_), [self = shared_from_this()](const error_code&, size_t) {
+        error_code ignored;
+        self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
+        // Closing with bytes unread would reset the connection before the client has
+        // the answer.
+        char sink[4096];
+        while (recv(self->socket_.native_handle(), sink, sizeof(sink), MSG_DONTWAIT) > 0) {
+        }
+        self->deadline_ = std::chrono::steady_clock::now() + kLingerTime;
+      });
 }
 
-void Session::OnHandshake(const error_code& error) {
-  if (error) {
-    ERR_clear_error();
-    return Close();
-  }
-  if (closed_) return;
-  peer_ = PeerOf(stream_.native_handle());
+void Session::OnOpen() {
+  peer_ = PeerOf(tls_.native());
   // Who has asked nothing yet gets no longer than who has asked half.
   SetDeadline(std::min(server_.options.request_timeout, server_.options.idle_timeout));
-  Read();
 }
 
 void Session::Read() {
   if (closed_ || reading_ || in_.size() > kPipelinedBytesMax + kReadBytes) return;
   reading_ = true;
-  stream_.async_read_some(asio::buffer(read_buffer_),
+  socket_.async_read_some(asio::buffer(read_buffer_),
                           [self = shared_from_this()](const error_code& error, size_t bytes) {
                             self->OnRead(error, bytes);
                           });
 }
 
 void Session::OnRead(const error_code& error, size_t bytes) {
+  using State = internal::TlsPipe::State;
   reading_ = false;
   if (closed_) return;
   if (error) return Close();
-  const bool was_idle =
-      exchange_.value == 0 && in_.empty() && parser_.state() == ParseState::kNeedMore;
+  const bool was_open = tls_.state() != State::kHandshake;
+  const size_t before = in_.size();
+  server_.sealed.clear();
+  const State state = tls_.Receive({read_buffer_.data(), bytes}, in_, server_.sealed);
+  Push(server_.sealed);
+  if (closed_) return;
+  if (!was_open && state != State::kHandshake && state != State::kBroken) OnOpen();
+  const size_t plain_bytes = in_.size() - before;
+  if (plain_bytes > 0) OnPlain(plain_bytes);
+  if (state == State::kEnded || state == State::kBroken) return Close();
+  if (exchange_.value == 0 || in_.size() < kPipelinedBytesMax) Read();
+}
+
+// So many bytes of `in_` are new.
+void Session::OnPlain(size_t bytes) {
+  const bool was_idle = exchange_.value == 0 && coming_bytes_ == 0 && in_.size() == bytes;
   spoken_ = true;
-  in_.append(read_buffer_.data(), bytes);
   if (close_after_ && exchange_.value == 0) {
     in_.clear();  // Refused: what still comes is of no interest.
-    return Read();
+    return;
   }
   if (was_idle) SetDeadline(server_.options.request_timeout);
   if (exchange_.value == 0) {
     HoldRequest(coming_bytes_ + static_cast<int64_t>(bytes));
     Parse();
   }
-  if (exchange_.value == 0 || in_.size() < kPipelinedBytesMax) Read();
 }
 
 void Session::Parse() {
@@ -438,7 +456,6 @@ void Session::HoldRequest(int64_t bytes) {
 void Session::Send(Bytes frame) {
   if (!answered_ || !streaming_ || frame.empty()) return;
   frames_.push_back(std::move(frame));
-  if (!writing_) Write();
 }
 
 void Session::End(bool abort) {
@@ -449,34 +466,34 @@ void Session::End(bool abort) {
   }
   streaming_ = false;
   last_chunk_due_ = chunked_;
-  if (!writing_) Write();
+  Write();
 }
 
 // One chunk of as many frames as go together.
-void Session::FillChunks() {
+void Session::FillChunks(std::string& plain) {
   size_t size = 0;
   size_t count = 0;
   while (count < frames_.size() && (size == 0 || size + frames_[count].size() <= kWriteBytes)) {
     size += frames_[count++].size();
   }
-  if (size > 0) out_ += fmt::format("{:x}\r\n", size);
+  if (size > 0) plain += fmt::format("{:x}\r\n", size);
   for (size_t i = 0; i < count; ++i) {
-    out_ += frames_.front().view();
+    plain += frames_.front().view();
     frames_.pop_front();
   }
-  if (size > 0) out_ += "\r\n";
+  if (size > 0) plain += "\r\n";
   draining_ += size;
   if (frames_.empty() && last_chunk_due_) {
-    out_ += "0\r\n\r\n";
+    plain += "0\r\n\r\n";
     last_chunk_due_ = false;
   }
 }
 
-void Session::FillWhole() {
-  while (!frames_.empty() && out_.size() < kWriteBytes) {
+void Session::FillWhole(std::string& plain) {
+  while (!frames_.empty() && plain.size() < kWriteBytes) {
     const std::string_view rest = frames_.front().view().substr(front_offset_);
     const std::string_view part = rest.substr(0, kWriteBytes);
-    out_ += part;
+    plain += part;
     front_offset_ += part.size();
     if (part.size() < rest.size()) continue;
     frames_.pop_front();
@@ -484,37 +501,88 @@ void Session::FillWhole() {
   }
 }
 
+// As much as goes at once; nothing while what went before is under way.
 void Session::Write() {
   if (closed_ || writing_) return;
-  out_.clear();
-  out_.swap(head_);
+  std::string& plain = server_.plain;
+  plain.assign(head_);
+  head_.clear();
   if (chunked_) {
-    FillChunks();
+    FillChunks(plain);
   } else {
-    FillWhole();
+    FillWhole(plain);
   }
-  if (out_.empty()) {
+  if (plain.empty()) {
     if (answered_ && !streaming_) FinishExchange();
     return;
   }
-  writing_ = true;
-  SetDeadline(server_.options.write_timeout);
-  asio::async_write(
-      stream_, asio::buffer(out_),
-      [self = shared_from_this()](const error_code& error, size_t) { self->OnWritten(error); });
+  server_.sealed.clear();
+  const bool sealed = tls_.Seal(plain, server_.sealed);
+  if (plain.capacity() > kScratchBytesMax) plain = {};
+  if (!sealed) return Close();
+  written_ = true;
+  Push(server_.sealed);
+  if (server_.sealed.capacity() > kScratchBytesMax) server_.sealed = {};
+  if (closed_) return;
+  if (writing_) return SetDeadline(server_.options.write_timeout);
+  OnWritten();
 }
 
-void Session::OnWritten(const error_code& error) {
+// Sends what is sealed; what the client does not take at once waits.
+void Session::Push(std::string_view sealed) {
+  if (writing_) {
+    behind_ += sealed;
+    return;
+  }
+  while (!sealed.empty()) {
+    const ssize_t count =
+        send(socket_.native_handle(), sealed.data(), sealed.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (count < 0) return Close();
+    sealed.remove_prefix(static_cast<size_t>(count));
+  }
+  if (sealed.empty()) return;
+  writing_ = true;
+  out_ = sealed;
+  asio::async_write(
+      socket_, asio::buffer(out_),
+      [self = shared_from_this()](const error_code& error, size_t) { self->OnPushed(error); });
+}
+
+// Tells the client, if it listens, that the answer before this was whole.
+void Session::PushEnd() {
+  if (closed_ || writing_) return;
+  std::string sealed;
+  tls_.SealEnd(sealed);
+  Push(sealed);
+}
+
+void Session::OnPushed(const error_code& error) {
   writing_ = false;
   if (closed_) return;
   if (error) return Close();
+  out_ = {};
+  Push(std::exchange(behind_, {}));
+  if (closed_ || writing_) return;
+  if (written_) return OnWritten();
+  Write();
+}
+
+void Session::OnWritten() {
+  written_ = false;
   deadline_ = SteadyTime::max();
   if (unsent_bytes_ > 0) taken_at_ = std::chrono::steady_clock::now();
   if (draining_ > 0) {
     server_.Arrived(
         env::StreamDrained{.exchange = exchange_, .bytes = std::exchange(draining_, 0)});
   }
-  if (!head_.empty() || !frames_.empty() || last_chunk_due_) return Write();
+  if (!head_.empty() || !frames_.empty() || last_chunk_due_) {
+    // Others have their turn first.
+    writing_ = true;
+    asio::post(server_.io, [self = shared_from_this()] { self->OnPushed({}); });
+    return;
+  }
   if (exchange_.value != 0) {
     if (answered_ && !streaming_) FinishExchange();
     return;
@@ -522,8 +590,9 @@ void Session::OnWritten(const error_code& error) {
   if (close_after_) {
     // A refused request: the client may still be sending; give it time to read the answer.
     deadline_ = std::chrono::steady_clock::now() + kLingerTime;
+    PushEnd();
     error_code ignored;
-    stream_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+    socket_.shutdown(tcp::socket::shutdown_send, ignored);
     return;
   }
   SetDeadline(server_.options.request_timeout);  // A go-ahead was sent: the body is due.
@@ -534,7 +603,10 @@ void Session::FinishExchange() {
   exchange_ = {};
   answered_ = false;
   chunked_ = false;
-  if (close_after_) return Close();
+  if (close_after_) {
+    PushEnd();
+    return Close();
+  }
   if (in_.capacity() > kPipelinedBytesMax && in_.empty()) in_.shrink_to_fit();
   SetDeadline(in_.empty() ? server_.options.idle_timeout : server_.options.request_timeout);
   if (!in_.empty()) Parse();
@@ -554,11 +626,8 @@ void Session::Close() {
   if (exchange_.value != 0) server_.Arrived(env::ExchangeAbandoned{exchange_});
   exchange_ = {};
   error_code ignored;
-  // Best effort: tells the peer that the answer before this was whole, without waiting for it to
-  // agree.
-  if (!writing_) SSL_set_quiet_shutdown(stream_.native_handle(), 0);
-  stream_.next_layer().shutdown(tcp::socket::shutdown_both, ignored);
-  stream_.next_layer().close(ignored);
+  socket_.shutdown(tcp::socket::shutdown_both, ignored);
+  socket_.close(ignored);
   server_.open_count.fetch_sub(1, std::memory_order_relaxed);
   server_.free_slots.push_back(slot_);
   server_.slots[slot_].reset();  // Handlers under way still hold this.
@@ -737,15 +806,21 @@ std::shared_ptr<Session> HttpsServer::Impl::Find(env::ExchangeId exchange) {
 }
 
 void HttpsServer::Impl::Deliver(std::vector<env::Output>& batch) {
+  // Frames of a batch for the same client go together.
+  std::vector<std::shared_ptr<Session>> streams;
   for (env::Output& output : batch) {
     if (auto* respond = std::get_if<env::Respond>(&output)) {
       if (const auto session = Find(respond->exchange)) session->Respond(std::move(*respond));
     } else if (auto* frame = std::get_if<env::Frame>(&output)) {
-      if (const auto session = Find(frame->exchange)) session->Send(std::move(frame->data));
+      if (auto session = Find(frame->exchange)) {
+        session->Send(std::move(frame->data));
+        streams.push_back(std::move(session));
+      }
     } else if (const auto* end = std::get_if<env::EndStream>(&output)) {
       if (const auto session = Find(end->exchange)) session->End(end->abort);
     }
   }
+  for (const std::shared_ptr<Session>& session : streams) session->Write();
 }
 
 HttpsServer::HttpsServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

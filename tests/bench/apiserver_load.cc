@@ -52,6 +52,7 @@ constexpr int64_t kGetsPerPod = 4;  // So that the phase takes long enough to be
 constexpr int kListsAtOnce = 4;
 constexpr int kCreated = 201;
 constexpr int kOk = 200;
+constexpr char kTold[] = "told";  // Begins the names of pods that the watches are told of.
 constexpr char kPods[] = "/api/v1/namespaces/default/pods";
 
 struct Options {
@@ -166,12 +167,12 @@ class Chunks {
   std::string line_;
 };
 
-// Watches read with as little work as can be, by a thread of their own: what the load uses of the
-// cores, the server lacks. Their connections take any certificate; those that the load's other
-// requests go by have looked at it.
+// Watches read with as little work as can be, by threads of their own: what the load uses of the
+// cores, the server lacks. One alone would be what a fast server waits for. Their connections take
+// any certificate; those that the load's other requests go by have looked at it.
 class Watchers {
  public:
-  // What came of the body of a watch; called on the thread.
+  // What came of the body of a watch; called on the thread that reads it, always the same.
   using Take = std::function<void(size_t watch, std::string_view data)>;
   // A watch has ended: the target to go on with.
   using Renew = std::function<std::string(size_t watch)>;
@@ -180,17 +181,20 @@ class Watchers {
       : place_(std::move(place)),
         take_(std::move(take)),
         renew_(std::move(renew)),
-        context_(SSL_CTX_new(TLS_client_method())),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+        context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_read_ahead(context_, 1);
     SSL_CTX_set_default_read_buffer_len(context_, kReadBytes);
+    // A hundred buffers in turn are in no cache; one that all use is.
+    SSL_CTX_set_mode(context_, SSL_MODE_RELEASE_BUFFERS);
   }
   ~Watchers() {
     stop_ = true;
-    if (thread_.joinable()) thread_.join();
+    for (Reader& each : readers_) {
+      if (each.thread.joinable()) each.thread.join();
+    }
     for (Connection& each : connections_) Close(each);
+    for (const Reader& each : readers_) close(each.epoll);
     SSL_CTX_free(context_);
-    close(epoll_);
   }
   Watchers(const Watchers&) = delete;
   Watchers& operator=(const Watchers&) = delete;
@@ -201,13 +205,19 @@ class Watchers {
     for (size_t i = 0; i < count; ++i) {
       if (!Open(i, target)) return false;
     }
-    thread_ = std::thread([this] { Run(); });
+    for (Reader& each : readers_) each.thread = std::thread([this, &each] { Run(each); });
     return true;
   }
 
  private:
   static constexpr size_t kReadBytes = 64 * 1024;
+  static constexpr size_t kReaders = 2;
 
+  struct Reader {
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    std::thread thread;
+    std::array<char, kReadBytes> buffer{};
+  };
   struct Connection {
     int socket = -1;
     SSL* tls = nullptr;
@@ -248,25 +258,28 @@ class Watchers {
     if (!head.starts_with("HTTP/1.1 200")) return false;
     fcntl(connection.socket, F_SETFL, O_NONBLOCK);
     epoll_event event{.events = EPOLLIN, .data = {.u64 = watch}};
-    return epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.socket, &event) == 0;
+    const int epoll = readers_[watch % kReaders].epoll;
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, connection.socket, &event) == 0;
   }
 
-  void Run() {
+  void Run(Reader& reader) {
     std::array<epoll_event, 64> events{};
     while (!stop_) {
-      const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 100);
-      for (int i = 0; i < count; ++i) Read(events[static_cast<size_t>(i)].data.u64);
+      const int count =
+          epoll_wait(reader.epoll, events.data(), static_cast<int>(events.size()), 100);
+      for (int i = 0; i < count; ++i) Read(reader, events[static_cast<size_t>(i)].data.u64);
     }
   }
 
-  void Read(size_t watch) {
+  void Read(Reader& reader, size_t watch) {
+    std::array<char, kReadBytes>& buffer = reader.buffer;
     Connection& connection = connections_[watch];
     while (true) {
-      const int count = SSL_read(connection.tls, buffer_.data(), static_cast<int>(buffer_.size()));
+      const int count = SSL_read(connection.tls, buffer.data(), static_cast<int>(buffer.size()));
       bool open = count > 0;
       if (!open && SSL_get_error(connection.tls, count) == SSL_ERROR_WANT_READ) return;
       if (open) {
-        const std::string_view data(buffer_.data(), static_cast<size_t>(count));
+        const std::string_view data(buffer.data(), static_cast<size_t>(count));
         open = connection.chunks.Feed(data, [&](std::string_view part) { take_(watch, part); });
       }
       if (open) continue;
@@ -279,11 +292,9 @@ class Watchers {
   const Take take_;
   const Renew renew_;
   SSL_CTX* const context_;
-  const int epoll_;
   std::atomic<bool> stop_ = false;
-  std::thread thread_;
+  std::array<Reader, kReaders> readers_;
   std::vector<Connection> connections_;
-  std::array<char, kReadBytes> buffer_{};
 };
 
 // The requests of a phase: the one of a number.
@@ -302,7 +313,7 @@ class Load final : public env::InputSink {
   // ends, as kube-apiserver does when it is not read fast enough, goes on where it was.
   bool Watch(const std::string& version);
   // Creates pods that the watches are told of, until each has been told of all.
-  bool RunWatched(std::string_view prefix, Figures& figures);
+  bool RunWatched(Figures& figures);
   // How many watches were ended by the server.
   [[nodiscard]] int64_t renewed() const { return renewed_; }
   // The body of the last answer.
@@ -311,29 +322,38 @@ class Load final : public env::InputSink {
   void Post(std::vector<env::Input> batch) override;
 
  private:
+  // Of the thread that reads the watch.
   struct Stream {
     std::string rest;     // An event that is not whole yet.
     std::string version;  // Of the last one.
+    // What came with the last bytes: the numbers of the pods, and how long the events were.
+    std::vector<size_t> numbers;
+    int64_t bytes = 0;
   };
   struct Told {
-    int64_t wanted = 0;
     int64_t count = 0;
     int64_t bytes = 0;
-    std::string prefix;  // What stands in an event before the number of its pod.
     std::vector<double> times_ms;
   };
+  // Finds what stands in an event before the number of its pod, without a look at every quote on
+  // the way.
+  using Searcher = std::boyer_moore_horspool_searcher<std::string::const_iterator>;
 
   void SendNext();
   void Answered(const env::Response& response);
   void Failed(std::string_view what, std::string_view why);
   void Take(Stream& stream, std::string_view data);
-  void Event(Stream& stream, std::string_view event, Clock::time_point now);
+  [[nodiscard]] bool Read(Stream& stream, std::string_view data) const;
+  [[nodiscard]] bool ReadEvent(Stream& stream, std::string_view event) const;
   bool Wait(const std::function<bool()>& condition, std::unique_lock<std::mutex>& lock);
 
   net::HttpsClient& client_;
   const Place place_;
   const Options& options_;
+  const std::string told_prefix_ = fmt::format("\"name\":\"{}-", kTold);
+  const Searcher told_search_{told_prefix_.cbegin(), told_prefix_.cend()};
 
+  std::vector<Stream> streams_;  // By watch.
   // All below under it.
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -347,7 +367,6 @@ class Load final : public env::InputSink {
   Clock::time_point last_;
   std::vector<Clock::time_point> sent_at_;         // By number of the request.
   std::unordered_map<uint64_t, int64_t> numbers_;  // By call.
-  std::vector<Stream> streams_;                    // By watch.
   int64_t renewed_ = 0;
   Told told_;
   std::string body_;
@@ -402,14 +421,9 @@ bool Load::Watch(const std::string& version) {
     return fmt::format("{}?watch=1&resourceVersion={}", kPods, stream.version);
   };
   const auto count = static_cast<size_t>(options_.watchers);
-  streams_.assign(count, {.rest = {}, .version = version});
+  streams_.assign(count, {.rest = {}, .version = version, .numbers = {}, .bytes = 0});
   watchers_ = std::make_unique<Watchers>(
-      place_,
-      [this](size_t watch, std::string_view data) {
-        const std::lock_guard lock(mutex_);
-        Take(streams_[watch], data);
-        if (awaited_ && awaited_()) changed_.notify_all();
-      },
+      place_, [this](size_t watch, std::string_view data) { Take(streams_[watch], data); },
       [this, target](size_t watch) {
         const std::lock_guard lock(mutex_);
         ++renewed_;
@@ -421,15 +435,13 @@ bool Load::Watch(const std::string& version) {
   return false;
 }
 
-bool Load::RunWatched(std::string_view prefix, Figures& figures) {
+bool Load::RunWatched(Figures& figures) {
   const int64_t all = options_.watchers * options_.watched_pods;
   {
     const std::lock_guard lock(mutex_);
-    told_.wanted = all;
-    told_.prefix = fmt::format("\"name\":\"{}-", prefix);
     told_.times_ms.reserve(static_cast<size_t>(all));
   }
-  const Make make = [&](int64_t i) { return Creation(prefix, i); };
+  const Make make = [&](int64_t i) { return Creation(kTold, i); };
   const auto start = Clock::now();
   Figures creates;
   if (!Run(options_.watched_pods, options_.connections, make, creates)) return false;
@@ -475,34 +487,58 @@ void Load::Failed(std::string_view what, std::string_view why) {
 }
 
 void Load::Take(Stream& stream, std::string_view data) {
-  std::string& rest = stream.rest;
   const Clock::time_point now = Clock::now();
+  const bool sound = Read(stream, data);
+  const std::lock_guard lock(mutex_);
+  if (!sound) return Failed("a watch", data.substr(0, 1000));
+  if (stream.numbers.empty()) return;
+  for (const size_t number : stream.numbers) {
+    told_.times_ms.push_back(Seconds(now - sent_at_.at(number)) * 1000);
+  }
+  told_.count += static_cast<int64_t>(stream.numbers.size());
+  told_.bytes += std::exchange(stream.bytes, 0);
+  stream.numbers.clear();
+  last_ = std::max(last_, now);
+  if (awaited_ && awaited_()) changed_.notify_all();
+}
+
+// False: what came is no event of a pod that was created.
+bool Load::Read(Stream& stream, std::string_view data) const {
+  std::string& rest = stream.rest;
   size_t end = data.find('\n');
-  if (!rest.empty() && end != std::string_view::npos) {
+  if (end == std::string_view::npos) {
+    rest += data;
+    return true;
+  }
+  if (!rest.empty()) {
     rest += data.substr(0, end);
-    Event(stream, rest, now);
+    if (!ReadEvent(stream, rest)) return false;
+    // Of the last one, which is where the watch would go on; mostly another one follows.
+    if (data.find('\n', end + 1) == std::string_view::npos) stream.version = VersionIn(rest);
     rest.clear();
     data.remove_prefix(end + 1);
     end = data.find('\n');
   }
+  std::string_view last;
   for (; end != std::string_view::npos; end = data.find('\n')) {
-    Event(stream, data.substr(0, end), now);
+    last = data.substr(0, end);
+    if (!ReadEvent(stream, last)) return false;
     data.remove_prefix(end + 1);
   }
-  rest += data;
+  if (!last.empty()) stream.version = VersionIn(last);
+  rest = data;
+  return true;
 }
 
-void Load::Event(Stream& stream, std::string_view event, Clock::time_point now) {
-  if (!event.starts_with(R"({"type":"ADDED")")) return Failed("a watch", event);
-  const size_t found = event.find(told_.prefix);
-  if (told_.prefix.empty() || found == std::string_view::npos) return Failed("a watch", event);
-  const std::string digits(event.substr(found + told_.prefix.size(), 6));
-  const auto number = static_cast<size_t>(std::stoul(digits));
-  stream.version = VersionIn(event.substr(found));
-  told_.times_ms.push_back(Seconds(now - sent_at_.at(number)) * 1000);
-  told_.bytes += static_cast<int64_t>(event.size());
-  ++told_.count;
-  last_ = now;
+bool Load::ReadEvent(Stream& stream, std::string_view event) const {
+  if (!event.starts_with(R"({"type":"ADDED")")) return false;
+  const auto [begin, end] = told_search_(event.begin(), event.end());
+  if (begin == end) return false;
+  size_t number = 0;
+  if (std::from_chars(end, event.end(), number).ec != std::errc()) return false;
+  stream.numbers.push_back(number);
+  stream.bytes += static_cast<int64_t>(event.size());
+  return true;
 }
 
 double Quantile(std::vector<double>& times, double part) {
@@ -619,7 +655,7 @@ bool Measure(Load& load, const Options& options, Report& report) {
   const std::string version = VersionNow(load);
   if (version.empty()) return false;
   Figures figures;
-  const bool told = load.Watch(version) && load.RunWatched("told", figures);
+  const bool told = load.Watch(version) && load.RunWatched(figures);
   report.Add("watch", std::move(figures));
   return told;
 }
