@@ -194,7 +194,13 @@ void AppendColumns(const api::Kind& kind, std::string& out) {
   out += ']';
 }
 
-void AppendRow(const Shape& shape, std::string_view json, Instant now, std::string& out) {
+// A table in the making.
+struct Rows {
+  Instant now;
+  api::CellAllowance& allowance;
+};
+
+void AppendRow(const Shape& shape, std::string_view json, const Rows& rows, std::string& out) {
   std::array<unsigned char, kArenaBytes> buffer;
   api::JsonArena arena(buffer.data(), buffer.size());
   api::Json object = ParseStored(json, api::JsonMemory(&arena));
@@ -207,8 +213,9 @@ void AppendRow(const Shape& shape, std::string_view json, Instant now, std::stri
     if (!same) converted = PrintCanonical(*shape.kind, object, 0).text;
     if (!same) json = converted;
   }
+  rows.allowance.AddRow(json.size());
   out += "{\"cells\":";
-  codec::AppendJson(api::Json(api::CellsOf(*shape.kind, object, now)), out);
+  codec::AppendJson(api::Json(api::CellsOf(*shape.kind, object, rows.now, rows.allowance)), out);
   switch (shape.table_objects) {
     case TableObjects::kNone:
       break;
@@ -348,7 +355,8 @@ std::string RenderObject(const Shape& shape, std::string_view json, Instant now)
       return out;
     case Form::kTable: {
       std::string row;
-      AppendRow(shape, json, now, row);
+      api::CellAllowance cells;
+      AppendRow(shape, json, {.now = now, .allowance = cells}, row);
       const std::optional<std::string_view> revision = RevisionText(json);
       AppendTable(shape, revision ? fmt::format("\"resourceVersion\":\"{}\"", *revision) : "", row,
                   out);
@@ -362,7 +370,7 @@ void ListRenderer::Add(std::string_view json) {
   if (!items_.empty()) items_ += ',';
   switch (shape_.form) {
     case Form::kTable:
-      AppendRow(shape_, json, now_, items_);
+      AppendRow(shape_, json, {.now = now_, .allowance = cells_}, items_);
       return;
     case Form::kMetadata:
       AppendMetadataObject(shape_, json, items_);

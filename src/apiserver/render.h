@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "api/kinds.h"
+#include "api/table.h"
 #include "apiserver/problem.h"
 #include "apiserver/request.h"
 #include "base/bytes.h"
@@ -56,6 +57,7 @@ class ListRenderer {
  private:
   Shape shape_;
   Instant now_;
+  api::CellAllowance cells_;
   std::string items_;
 };
 
