@@ -171,7 +171,10 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
   if (!told.has_value() || !options_.events) return;
   const Slot about = objects_.Find(told->about.empty() ? key.id : told->about);
   if (about != kNoSlot) {
-    recorder_.Tell(now, objects_.head(about), ComponentOf(key.part), std::move(*told));
+    // Of the pods that it deletes the collector says nothing, as upstream's.
+    const std::string_view component =
+        key.part == Part::kCollector ? "garbage-collector-controller" : ComponentOf(key.part);
+    recorder_.Tell(now, objects_.head(about), component, std::move(*told));
   }
 }
 

@@ -493,6 +493,44 @@ TEST(Collector, AnOwnerOfAnotherNamespaceIsNone) {
   EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
 }
 
+TEST(Collector, AnOwnerOfAnotherNamespaceIsToldOf) {
+  Objects objects;
+  ASSERT_TRUE(objects.Observe(
+      api::KindId::kSecret,
+      R"({"metadata":{"name":"o","namespace":"e","uid":"u","resourceVersion":"1"}})"));
+  const Slot slot =
+      See(objects, api::KindId::kConfigMap, "c",
+          R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
+  const Plan plan = PlanCollection(objects, slot, {});
+  ASSERT_EQ(plan.told.size(), 1u);
+  EXPECT_TRUE(plan.told[0].warning);
+  EXPECT_EQ(plan.told[0].reason, "OwnerRefInvalidNamespace");
+  EXPECT_EQ(plan.told[0].message,
+            "ownerRef [v1/Secret, namespace: d, name: o, uid: u] does not exist in namespace "
+            "\"d\"");
+}
+
+// A reference is to what it names: a uid that another object has makes it no owner.
+TEST(Collector, AnObjectOfAnotherKindOrNameIsNoOwner) {
+  Objects objects;
+  See(objects, api::KindId::kSecret, "o", "");
+  const auto owned = [&](const std::string& name, const std::string& owner) {
+    const Slot slot =
+        See(objects, api::KindId::kConfigMap, name,
+            fmt::format(R"(,"ownerReferences":[{{"apiVersion":{},"uid":"uid-o"}}])", owner));
+    return Lines(PlanCollection(objects, slot, {}));
+  };
+  EXPECT_EQ(owned("a", R"("v1","kind":"Secret","name":"o")"), "");
+  EXPECT_EQ(owned("b", R"("v1","kind":"Secret","name":"other")"),
+            "delete ConfigMap d/b uid-b@1 Background\n");
+  EXPECT_EQ(owned("c", R"("v1","kind":"ConfigMap","name":"o")"),
+            "delete ConfigMap d/c uid-c@1 Background\n");
+  EXPECT_EQ(owned("d", R"("apps/v1","kind":"Deployment","name":"o")"),
+            "delete ConfigMap d/d uid-d@1 Background\n");
+  // Nobody knows what that is, and so not that it is gone.
+  EXPECT_EQ(owned("e", R"("nobody.io/v1","kind":"Secret","name":"other")"), "");
+}
+
 // A definition of apps.x.io, established, with these versions; the last is the one that is stored.
 void Define(Objects& objects, const std::string& scope, std::vector<std::string> versions) {
   std::string list;
