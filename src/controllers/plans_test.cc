@@ -13,6 +13,7 @@
 
 #include "controllers/collector.h"
 #include "controllers/deployment.h"
+#include "controllers/deployment_status.h"
 #include "controllers/indexes.h"
 #include "controllers/job.h"
 #include "controllers/node_lifecycle.h"
@@ -443,6 +444,27 @@ RC_GTEST_PROP(Deployment, ScalingIsProportional, ()) {
   RC_ASSERT(rollout.Asked() ==
             rollout.deployment.replicas + FencepostsOf(rollout.deployment).surge);
   for (const auto& set : rollout.sets) RC_ASSERT(set.replicas >= 0);
+}
+
+// Two ReplicaSets may ask for more than an int32: upstream's sum is one, and negative counts as none.
+TEST(Deployment, WhatIsUnavailableIsCountedIn32Bits) {
+  api::Deployment deployment;
+  deployment.replicas = 2147483647;
+  deployment.status_replicas = 1;
+  std::vector<api::ReplicaSet> sets(2);
+  for (api::ReplicaSet& set : sets) set.replicas = 2147483647;
+  const Head head = HeadNamed(api::KindId::kDeployment, "web");
+  Plan plan;
+  PlanDeploymentStatus({.deployment = deployment,
+                        .head = head,
+                        .posts = {},
+                        .conditions = {},
+                        .sets = {&sets[0], &sets[1]},
+                        .trouble = {}},
+                       kNow, plan);
+  ASSERT_EQ(plan.writes.size(), 1u);
+  EXPECT_NE(plan.writes[0].body.find(R"("unavailableReplicas":0)"), std::string::npos)
+      << plan.writes[0].body;
 }
 
 // ---- Collector, nodes ------------------------------------------------------------------------
