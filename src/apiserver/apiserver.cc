@@ -151,7 +151,7 @@ Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& co
 void ApiServer::MakeOwn(Instant now) {
   own_writes_at_ = Instant::Never();
   // A crash may have come between a definition and what the server writes of it.
-  Definitions::Review(now, store_);
+  definitions_.Review(now, store_);
   const auto missing = [&](KindId kind, std::string_view name) {
     return store_.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name}) ==
            nullptr;
@@ -200,7 +200,7 @@ void ApiServer::MakeOwnAccess(Instant now) {
 }
 
 void ApiServer::RefreshDefinitions(Instant now, env::Outbox& out) {
-  Definitions::Review(now, store_);
+  definitions_.Review(now, store_);
   for (const store::Table table : definitions_.Refresh(store_)) watches_.EndAll(table, out);
   discovery_.Forget();
 }

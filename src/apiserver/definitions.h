@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/custom_definition.h"
+#include "api/json.h"
 #include "api/kinds.h"
 #include "base/time.h"
 #include "env/actor.h"
@@ -31,11 +34,12 @@ class Definitions {
   [[nodiscard]] bool HoldsEnd(store::Table table) const;
 
   // Writes what definitions lack: conditions, accepted names, the finalizer; of those that are
-  // being deleted the objects' ends, and their own. Idempotent. Cost: O(definitions), and the
-  // objects that end.
-  static void Review(Instant now, store::Store& store);
+  // being deleted the objects' ends, and their own. Idempotent. Cost: some 100 ns a definition;
+  // those that were written since are read, and compared with all others as are those whose names
+  // others have; and the objects that end.
+  void Review(Instant now, store::Store& store);
   // Takes over what is durable. Returns the tables whose kinds changed or went: watches of them
-  // must have ended before the next request.
+  // must have ended before the next request. Cost: O(definitions), and to read those that changed.
   [[nodiscard]] std::vector<store::Table> Refresh(store::Store& store);
 
  private:
@@ -46,7 +50,19 @@ class Definitions {
     store::Table table = 0;
     bool ending = false;
   };
-  std::vector<Entry> entries_;  // In order of name.
+  using Outline = std::shared_ptr<const api::Json>;
+  // What was learned of a version of a definition.
+  struct Known {
+    store::ObjectRef stored;
+    Outline outline;       // What it says beside its schemas, which are most of it.
+    bool settled = false;  // Nothing was to be written of it.
+  };
+  Known& KnownOf(const store::ObjectRef& stored);
+  // Those of versions that nobody reads any more.
+  void ForgetKnown(const store::Store& store, const std::vector<store::ObjectRef>& durable);
+
+  std::vector<Entry> entries_;       // In order of name.
+  std::map<uint64_t, Known> known_;  // A cache, by revision.
 };
 
 // Names of the tables that a journal's definitions need, beside those of the kinds' table.
