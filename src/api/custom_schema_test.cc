@@ -312,6 +312,25 @@ TEST(CustomSchema, WhatIsNotStructuralIsRefused) {
 }
 
 // Without a bound the first would have 10^8 members, the second 20 GB.
+TEST(CustomSchema, WhatEveryObjectHasGetsNoDefaults) {
+  const auto refused = [](std::string_view properties) {
+    FieldErrors errors;
+    static_cast<void>(
+        Parse(boost::json::parse(fmt::format(R"({{"type":"object","properties":{}}})", properties)),
+              errors));
+    return Listed(errors);
+  };
+  EXPECT_EQ(refused(R"({"metadata":{"type":"object","properties":
+                    {"name":{"type":"string","default":"x"}}}})"),
+            "s.properties[metadata].properties[name].default: Forbidden: must not be set in "
+            "top-level metadata");
+  EXPECT_EQ(refused(R"({"kind":{"type":"string","default":"X"}})"),
+            "s.properties[kind].default: Forbidden: must not be set in top-level kind");
+  EXPECT_EQ(refused(R"({"metadata":{"type":"object","properties":{"name":{"type":"string"}}},
+                    "kind":{"type":"string"}})"),
+            "");
+}
+
 TEST(CustomSchema, DefaultsThatMultiplyEndSoonAfterAnObjectIsTooLarge) {
   std::string nested = R"({"type":"object","properties":{"a":{"type":"string","default":"x"}}})";
   for (int level = 0; level < 8; ++level) {

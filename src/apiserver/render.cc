@@ -93,7 +93,7 @@ std::vector<MediaType> ParseAccept(std::string_view header) {
 }
 
 bool IsJson(const MediaType& media) {
-  return media.type == "application/json" || media.type == "*/*" || media.type == "application/*";
+  return media.type == "application/json" || media.type == "*/*";
 }
 
 constexpr std::string_view kWatchTypes = "application/json;stream=watch";
