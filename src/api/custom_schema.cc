@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "api/custom_ratchet.h"
 #include "api/formats.h"
 #include "api/object.h"
 #include "api/schema_errors.h"
@@ -205,8 +206,38 @@ class Checker {
  public:
   Checker(int64_t& steps, Telling telling) : steps_(steps), brief_(telling == Telling::kBriefly) {}
 
+  // A whole document. `old` is what it replaces, or null.
+  void Document(const CustomSchema& schema, const JsonObject& document, const Json* old) {
+    Object(schema, document, nullptr, {.enveloped = true, .old = old});
+  }
+
+  // One member of it.
+  void Member(const CustomSchema& schema, std::string_view name, const Json& value,
+              const Json* old) {
+    Value(schema, value, Path(name), old);
+  }
+
+  [[nodiscard]] bool has_duplicates() const { return !duplicates_.empty(); }
+  void ForgetDuplicates() { duplicates_.clear(); }
+
+  [[nodiscard]] FieldErrors TakeErrors() {
+    std::ranges::move(duplicates_, std::back_inserter(errors_));
+    if (steps_ <= 0) {
+      rules::AddNoField(errors_, fmt::format("it takes more than {} steps to validate by its "
+                                             "schema: not all of it was",
+                                             kCheckStepsMax));
+    }
+    return std::move(errors_);
+  }
+
+ private:
+  struct Held {
+    bool enveloped = false;     // It has apiVersion, kind and metadata.
+    const Json* old = nullptr;  // What the object replaces.
+  };
+
   void Object(const CustomSchema& schema, const JsonObject& object, const Path* parent,
-              bool enveloped) {
+              const Held& held) {
     Take(static_cast<int64_t>(schema.required.size()) / 4);
     for (const std::string& name : schema.required) {
       if (object.contains(name) || !Tells()) continue;
@@ -220,39 +251,34 @@ class Checker {
     Take(static_cast<int64_t>(object.size()) / 4);
     for (const auto& [key, value] : object) {
       if (IsDone()) return;
-      if (enveloped && IsEnvelope(key)) continue;
+      if (held.enveloped && IsEnvelope(key)) continue;
       const CustomSchema* member = schema.Property(key);
       if (member == nullptr && !schema.additional.empty()) member = &schema.additional.front();
       if (member == nullptr) continue;
+      const Json* old = OldMember(schema, held.old, key);
       if (parent == nullptr) {
-        Value(*member, value, Path(key));
+        Value(*member, value, Path(key), old);
       } else {
-        Value(*member, value, parent->At(key));
+        Value(*member, value, parent->At(key), old);
       }
     }
   }
 
-  [[nodiscard]] FieldErrors TakeErrors() {
-    std::ranges::move(duplicates_, std::back_inserter(errors_));
-    if (steps_ <= 0) {
-      rules::AddNoField(errors_, fmt::format("it takes more than {} steps to validate by its "
-                                             "schema: not all of it was",
-                                             kCheckStepsMax));
-    }
-    return std::move(errors_);
-  }
-
- private:
-  void Value(const CustomSchema& schema, const Json& value, const Path& path) {
+  // `old` is what the value goes on from: unchanged it is let through, whatever the schema says of
+  // it by now. Parts of combined schemas know of no old value, as upstream's.
+  void Value(const CustomSchema& schema, const Json& value, const Path& path,
+             const Json* old = nullptr) {
     Take(1);
     if (IsDone() || (value.is_null() && schema.nullable)) return;
+    if (old != nullptr && IsUnchanged(schema, value, *old, steps_)) return;
+    if (IsDone()) return;
     if (!HasType(schema, value)) {
       if (Tells()) WrongType(schema, value, path);
     } else if (value.is_object()) {
       CheckCount(schema, value.get_object().size(), path, "properties");
-      Object(schema, value.get_object(), &path, schema.embeds_resource);
+      Object(schema, value.get_object(), &path, {.enveloped = schema.embeds_resource, .old = old});
     } else if (value.is_array()) {
-      List(schema, value.get_array(), path);
+      List(schema, value.get_array(), path, old);
     } else if (value.is_string()) {
       CheckText(schema, value.get_string(), path);
     } else if (value.is_number()) {
@@ -321,10 +347,11 @@ class Checker {
     }
   }
 
-  void List(const CustomSchema& schema, const JsonArray& items, const Path& path) {
+  void List(const CustomSchema& schema, const JsonArray& items, const Path& path, const Json* old) {
     if (!schema.items.empty()) {
+      const OldItems old_items(schema, old, steps_);
       for (size_t i = 0; i < items.size() && !IsDone(); ++i)
-        Value(schema.items.front(), items[i], path.Item(i));
+        Value(schema.items.front(), items[i], path.Item(i), old_items.Of(items[i], steps_));
     }
     CheckCount(schema, items.size(), path, "items");
     if (schema.list_type != CustomSchema::ListType::kAsWhole) CheckUnique(schema, items, path);
@@ -478,13 +505,39 @@ void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document) {
 FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document,
                               int64_t& steps) {
   Checker checker(steps, Telling::kAll);
-  checker.Object(schema, document, nullptr, true);
+  checker.Document(schema, document, nullptr);
   return checker.TakeErrors();
 }
 
 FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document) {
   int64_t steps = kCheckStepsMax;
   return CheckCustomSchema(schema, document, steps);
+}
+
+FieldErrors CheckCustomUpdate(const CustomSchema& schema, const JsonObject& document,
+                              const Json& old) {
+  int64_t steps = kCheckStepsMax;
+  Checker checker(steps, Telling::kAll);
+  checker.Document(schema, document, &old);
+  // Of items that are equal it says nothing where the old document has such, be they others.
+  if (checker.has_duplicates() && old.is_object()) {
+    Checker before(steps, Telling::kAll);
+    before.Document(schema, old.get_object(), nullptr);
+    if (before.has_duplicates()) checker.ForgetDuplicates();
+  }
+  return checker.TakeErrors();
+}
+
+FieldErrors CheckCustomStatus(const CustomSchema& schema, const JsonObject& document,
+                              const Json& old) {
+  constexpr std::string_view kStatus = "status";
+  const CustomSchema* status_schema = schema.Property(kStatus);
+  const Json* status = document.if_contains(kStatus);
+  if (status_schema == nullptr || status == nullptr) return {};
+  CustomSchema alone;
+  alone.names = {std::string(kStatus)};
+  alone.properties = {*status_schema};
+  return CheckCustomUpdate(alone, document, old);
 }
 
 std::string ScalarText(const Json& value) {

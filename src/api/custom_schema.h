@@ -88,6 +88,15 @@ void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document);
 [[nodiscard]] FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document,
                                             int64_t& steps);
 [[nodiscard]] FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document);
+// The same of a document that replaces `old`, which was stored when the schema may have been
+// another: a value that is what it was is let through, whatever is wrong with it. Items of a list
+// are known by their keys where it is a map, and not at all elsewhere: such a list is what it was,
+// or it isn't. (CRDValidationRatcheting; apiextensions-apiserver pkg/apiserver/validation.)
+[[nodiscard]] FieldErrors CheckCustomUpdate(const CustomSchema& schema, const JsonObject& document,
+                                            const Json& old);
+// The same of a change that is of the status alone.
+[[nodiscard]] FieldErrors CheckCustomStatus(const CustomSchema& schema, const JsonObject& document,
+                                            const Json& old);
 // How a value of an enum stands in supported_scalars.
 [[nodiscard]] std::string ScalarText(const Json& value);
 

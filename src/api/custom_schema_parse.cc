@@ -604,7 +604,10 @@ class Parser {
          {std::pair{"apiVersion", "string"}, std::pair{"kind", "string"},
           std::pair{"metadata", "object"}}) {
       const Json* property = FindMember(properties, member);
-      if (property == nullptr || TextAt(*property, "type") == type) continue;
+      if (property == nullptr) continue;
+      if (place == Place::kRoot && std::string_view(type) == "string")
+        ForbidDefault(*property, fmt::format("{}.properties[{}]", path, member), member);
+      if (TextAt(*property, "type") == type) continue;
       structural_.push_back(InvalidField(fmt::format("{}.properties[{}].type", path, member),
                                          TextAt(*property, "type"),
                                          fmt::format("must be {}", type)));
@@ -614,17 +617,23 @@ class Parser {
       CheckMetadata(*metadata, path + ".properties[metadata]");
   }
 
+  void ForbidDefault(const Json& schema, const std::string& path, std::string_view of) {
+    if (FindMember(schema, "default") == nullptr) return;
+    errors_.push_back(
+        ForbiddenField(path + ".default", fmt::format("must not be set in top-level {}", of)));
+  }
+
   // Of the metadata of an object only its name may be told more of.
   void CheckMetadata(const Json& schema, const std::string& path) {
     if (!schema.is_object()) return;
     bool other = false;
     for (const auto& [member, value] : schema.get_object())
       other |= member != "type" && member != "default" && member != "properties";
-    for (const auto& [name, value] : ObjectAt(schema, "properties"))
+    for (const auto& [name, value] : ObjectAt(schema, "properties")) {
       other |= name != "name" && name != "generateName";
-    if (schema.get_object().if_contains("default") != nullptr) {
-      errors_.push_back(ForbiddenField(path + ".default", "must not be set in top-level metadata"));
+      ForbidDefault(value, fmt::format("{}.properties[{}]", path, name), "metadata");
     }
+    ForbidDefault(schema, path, "metadata");
     if (other) {
       Refuse(path,
              "must not specify anything other than name and generateName, but metadata is "

@@ -243,6 +243,103 @@ TEST(CustomSchema, SaysWhatIsWrongInUpstreamsWords) {
             "\"soon\"");
 }
 
+// What an update of {"v": old} to {"v": value} is refused for by a schema whose property v is
+// `schema`.
+std::string Refused(std::string_view schema, std::string_view old, std::string_view value) {
+  FieldErrors errors;
+  const Json whole =
+      boost::json::parse(fmt::format(R"({{"type":"object","properties":{{"v":{}}}}})", schema));
+  const CustomSchema root = Parse(whole, errors).root;
+  if (!errors.empty()) return Listed(errors);
+  const Json before = boost::json::parse(fmt::format(R"({{"v":{}}})", old));
+  const Json after = boost::json::parse(fmt::format(R"({{"v":{}}})", value));
+  return Listed(CheckCustomUpdate(root, after.get_object(), before));
+}
+
+TEST(CustomSchema, WhatAnUpdateLeavesAsItWasIsLetThrough) {
+  // What is wrong, which values have it, and one more that is right or not.
+  constexpr std::string_view kTight = R"({"type":"object","required":["q"],"properties":{
+      "a":{"type":"string","maxLength":3},"b":{"type":"string","enum":["x"]},
+      "c":{"type":"integer","maximum":3}}})";
+  constexpr std::string_view kOld = R"({"a":"long","b":"y","c":7})";
+  EXPECT_EQ(Refused(kTight, kOld, kOld), "");
+  // A member more: what it stands in is changed, the members that were there are not.
+  EXPECT_EQ(Refused(kTight, kOld, R"({"a":"long","b":"y","c":8})"),
+            "v.q: Required value\n"
+            "v.c: Invalid value: 8: v.c in body should be less than or equal to 3");
+  EXPECT_EQ(Refused(kTight, R"({"a":"long","q":1})", R"({"a":"longer","q":1})"),
+            "v.a: Too long: may not be more than 3 bytes");
+  EXPECT_EQ(Refused(kTight, R"({"a":"long","q":1})", R"({"a":"long","b":"x","q":1})"), "");
+  EXPECT_EQ(Refused(kTight, "{}", "{}"), "");
+  // A member that the schema has no word of is nobody's to compare, as upstream has it.
+  constexpr std::string_view kOpen = R"({"type":"object","required":["q"],
+      "x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"string"}}})";
+  EXPECT_EQ(Refused(kOpen, R"({"a":"1"})", R"({"a":"1"})"), "");
+  EXPECT_EQ(Refused(kOpen, R"({"u":"1"})", R"({"u":"1"})"), "v.q: Required value");
+}
+
+TEST(CustomSchema, ItemsOfMapsAreKnownByTheirKeysAndNoOthers) {
+  constexpr std::string_view kItem = R"("items":{"type":"object","required":["k"],"properties":{
+      "k":{"type":"string"},"a":{"type":"string","maxLength":3}}})";
+  const std::string map = fmt::format(
+      R"({{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],{}}})",
+      kItem);
+  const std::string list = fmt::format(R"({{"type":"array",{}}})", kItem);
+  constexpr std::string_view kOld = R"([{"k":"1","a":"long"},{"k":"2","a":"x"}])";
+  constexpr std::string_view kNew = R"([{"k":"2","a":"y"},{"k":"1","a":"long"}])";
+  EXPECT_EQ(Refused(map, kOld, kNew), "");
+  EXPECT_EQ(Refused(list, kOld, kNew), "v[1].a: Too long: may not be more than 3 bytes");
+  EXPECT_EQ(Refused(list, kOld, kOld), "");
+  EXPECT_EQ(Refused(map, kOld, R"([{"k":"3","a":"long"}])"),
+            "v[0].a: Too long: may not be more than 3 bytes");
+  // In another order a map is what it was, any other list is not.
+  const std::string few_map = map.substr(0, map.size() - 1) + R"(,"maxItems":1})";
+  constexpr std::string_view kTurned = R"([{"k":"2","a":"x"},{"k":"1","a":"long"}])";
+  EXPECT_EQ(Refused(few_map, kOld, kTurned), "");
+  EXPECT_EQ(Refused(R"({"type":"array","x-kubernetes-list-type":"set","maxItems":1,
+      "items":{"type":"string"}})",
+                    R"(["a","b"])", R"(["b","a"])"),
+            "v: Too many: 2: must have at most 1 item");
+  EXPECT_EQ(Refused(R"({"type":"object","additionalProperties":{"type":"string","maxLength":1}})",
+                    R"({"a":"long","b":"x"})", R"({"a":"long","b":"y","c":"zz"})"),
+            "v.c: Too long: may not be more than 1 byte");
+}
+
+TEST(CustomSchema, EqualItemsAreLetThroughWhereThereWereSome) {
+  constexpr std::string_view kSet =
+      R"({"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}})";
+  EXPECT_EQ(Refused(kSet, R"(["a"])", R"(["a","a"])"), R"(v[1]: Duplicate value: "a")");
+  EXPECT_EQ(Refused(kSet, R"(["a","a"])", R"(["a","b","b"])"), "");
+}
+
+TEST(CustomSchema, PartsOfACombinedSchemaKnowNoOldValue) {
+  constexpr std::string_view kSchema = R"({"type":"object","properties":{
+      "a":{"type":"string"},"b":{"type":"string"}},
+      "allOf":[{"properties":{"a":{"maxLength":3}}}]})";
+  EXPECT_EQ(Refused(kSchema, R"({"a":"long"})", R"({"a":"long"})"), "");
+  EXPECT_EQ(Refused(kSchema, R"({"a":"long"})", R"({"a":"long","b":"x"})"),
+            "v.a: Too long: may not be more than 3 bytes");
+}
+
+TEST(CustomSchema, AChangeOfTheStatusIsAskedOfTheStatusAlone) {
+  FieldErrors errors;
+  const CustomSchema root = Parse(boost::json::parse(R"({"type":"object","required":["q"],
+      "properties":{"spec":{"type":"string","maxLength":3},"status":{"type":"object","properties":
+      {"a":{"type":"string","maxLength":3},"b":{"type":"string"}}}}})"),
+                                  errors)
+                                .root;
+  const auto refused = [&](std::string_view status) {
+    const Json old = boost::json::parse(R"({"spec":"long","status":{"a":"long"}})");
+    const Json object = boost::json::parse(fmt::format(R"({{"spec":"long","status":{}}})", status));
+    return Listed(CheckCustomStatus(root, object.get_object(), old));
+  };
+  EXPECT_EQ(refused(R"({"a":"long","b":"x"})"), "");
+  EXPECT_EQ(refused(R"({"a":"other"})"), "status.a: Too long: may not be more than 3 bytes");
+  EXPECT_EQ(refused("7"),
+            "status: Invalid value: \"integer\": status in body must be of type "
+            "object: \"integer\"");
+}
+
 TEST(CustomSchema, WhatIsNotStructuralIsRefused) {
   EXPECT_EQ(Take(R"({"description":"no type"})", "1"),
             "s.properties[v].type: Required value: must not be empty for specified object fields");
@@ -264,6 +361,25 @@ TEST(CustomSchema, WhatIsNotStructuralIsRefused) {
 }
 
 // Without a bound the first would have 10^8 members, the second 20 GB.
+TEST(CustomSchema, WhatEveryObjectHasGetsNoDefaults) {
+  const auto refused = [](std::string_view properties) {
+    FieldErrors errors;
+    static_cast<void>(
+        Parse(boost::json::parse(fmt::format(R"({{"type":"object","properties":{}}})", properties)),
+              errors));
+    return Listed(errors);
+  };
+  EXPECT_EQ(refused(R"({"metadata":{"type":"object","properties":
+                    {"name":{"type":"string","default":"x"}}}})"),
+            "s.properties[metadata].properties[name].default: Forbidden: must not be set in "
+            "top-level metadata");
+  EXPECT_EQ(refused(R"({"kind":{"type":"string","default":"X"}})"),
+            "s.properties[kind].default: Forbidden: must not be set in top-level kind");
+  EXPECT_EQ(refused(R"({"metadata":{"type":"object","properties":{"name":{"type":"string"}}},
+                    "kind":{"type":"string"}})"),
+            "");
+}
+
 TEST(CustomSchema, DefaultsThatMultiplyEndSoonAfterAnObjectIsTooLarge) {
   std::string nested = R"({"type":"object","properties":{"a":{"type":"string","default":"x"}}})";
   for (int level = 0; level < 8; ++level) {

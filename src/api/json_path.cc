@@ -10,6 +10,9 @@
 namespace berth::api {
 namespace {
 
+// Of a path: a name of it is looked for in some ten nanoseconds.
+constexpr int64_t kCharactersPerStep = 4;
+
 // Takes a name that ends at a dot or bracket off the path.
 std::string TakeName(std::string_view& path) {
   std::string name;
@@ -48,7 +51,7 @@ std::optional<std::string_view> TakeBrackets(std::string_view& path) {
 }
 
 // The first item of which `?(@.member=='text')` holds.
-const Json* PickByText(const JsonArray& items, std::string_view filter) {
+const Json* PickByText(const JsonArray& items, std::string_view filter, int64_t& steps) {
   constexpr std::string_view kBegin = "?(@.";
   if (!filter.starts_with(kBegin) || !filter.ends_with(')')) return nullptr;
   filter = filter.substr(kBegin.size(), filter.size() - kBegin.size() - 1);
@@ -60,7 +63,10 @@ const Json* PickByText(const JsonArray& items, std::string_view filter) {
   while (wanted.starts_with(' ')) wanted.remove_prefix(1);
   const std::optional<std::string_view> text = Quoted(wanted);
   if (!text) return nullptr;
+  const int64_t each = 1 + static_cast<int64_t>(member.size()) / kCharactersPerStep;
   for (const Json& item : items) {
+    if (steps <= 0) return nullptr;
+    steps -= each;
     const Json* value = FindDotted(item, member);
     if (value != nullptr && value->is_string() && std::string_view(value->get_string()) == *text)
       return &item;
@@ -68,12 +74,12 @@ const Json* PickByText(const JsonArray& items, std::string_view filter) {
   return nullptr;
 }
 
-const Json* Pick(const Json& at, std::string_view inside) {
+const Json* Pick(const Json& at, std::string_view inside, int64_t& steps) {
   if (const auto name = Quoted(inside)) return FindMember(at, *name);
   const JsonArray* items = at.if_array();
   if (items == nullptr || items->empty()) return nullptr;
   if (inside == "*") return &items->front();
-  if (inside.starts_with('?')) return PickByText(*items, inside);
+  if (inside.starts_with('?')) return PickByText(*items, inside, steps);
   size_t index = 0;
   const auto [end, error] = std::from_chars(inside.data(), inside.data() + inside.size(), index);
   const bool fine = error == std::errc() && end == inside.data() + inside.size();
@@ -82,19 +88,20 @@ const Json* Pick(const Json& at, std::string_view inside) {
 
 }  // namespace
 
-const Json* FindJsonPath(const Json& document, std::string_view path) {
+const Json* FindJsonPath(const Json& document, std::string_view path, int64_t& steps) {
+  steps -= 1 + static_cast<int64_t>(path.size()) / kCharactersPerStep;
   const Json* at = &document;
-  while (!path.empty() && at != nullptr) {
+  while (!path.empty() && at != nullptr && steps > 0) {
     if (path.front() == '[') {
       const std::optional<std::string_view> inside = TakeBrackets(path);
-      at = inside ? Pick(*at, *inside) : nullptr;
+      at = inside ? Pick(*at, *inside, steps) : nullptr;
       continue;
     }
     if (path.front() == '.') path.remove_prefix(1);
     const std::string name = TakeName(path);
     if (!name.empty()) at = FindMember(*at, name);
   }
-  return at;
+  return steps > 0 ? at : nullptr;
 }
 
 }  // namespace berth::api

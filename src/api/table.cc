@@ -395,9 +395,10 @@ const TableForm* FindForm(KindId kind) {
 JsonArray CustomCells(KindId kind, const Json& object, Instant now) {
   const CustomColumns custom = CustomColumnsOf(kind);
   JsonArray cells;
+  int64_t steps = CellAllowance().steps;
   for (size_t i = 0; i < custom.columns.size(); ++i) {
     cells.push_back(
-        CustomCell(custom.columns[i], FindJsonPath(object, custom.sources[i].path), now));
+        CustomCell(custom.columns[i], FindJsonPath(object, custom.sources[i].path, steps), now));
   }
   return cells;
 }
@@ -411,10 +412,18 @@ Json DefinedCell(const Column& column, const Json* value, Instant now) {
   return CustomCell(column, value, now);
 }
 
-JsonArray DefinedCells(const CustomVersion& version, const Json& object, Instant now) {
-  JsonArray cells;
-  for (size_t i = 0; i < version.columns.size(); ++i) {
-    cells.push_back(DefinedCell(version.columns[i], FindJsonPath(object, version.cells[i]), now));
+JsonArray DefinedCells(const CustomVersion& version, const Json& object, Instant now,
+                       CellAllowance& allowance) {
+  // The name comes first, and costs nothing.
+  JsonArray cells = {Json(TextAt(object, "metadata.name"))};
+  for (size_t i = 1; i < version.columns.size(); ++i) {
+    if (allowance.bytes <= 0 || allowance.steps <= 0) {
+      cells.emplace_back(nullptr);
+      continue;
+    }
+    const Json* value = FindJsonPath(object, version.cells[i], allowance.steps);
+    const Json& cell = cells.emplace_back(DefinedCell(version.columns[i], value, now));
+    if (cell.is_string()) allowance.bytes -= static_cast<int64_t>(cell.get_string().size());
   }
   return cells;
 }
@@ -494,8 +503,8 @@ std::span<const Column> ColumnsOf(const Kind& kind) {
   return kind.defined != nullptr ? kind.defined->columns : ColumnsOf(kind.id);
 }
 
-JsonArray CellsOf(const Kind& kind, const Json& object, Instant now) {
-  return kind.defined != nullptr ? DefinedCells(*kind.defined, object, now)
+JsonArray CellsOf(const Kind& kind, const Json& object, Instant now, CellAllowance& allowance) {
+  return kind.defined != nullptr ? DefinedCells(*kind.defined, object, now, allowance)
                                  : CellsOf(kind.id, object, now);
 }
 

@@ -3,6 +3,7 @@
 
 #include "api/table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "api/custom_definition.h"
 #include "api/timestamp.h"
 
 namespace berth::api {
@@ -136,6 +138,43 @@ TEST(TableTest, RowsOfEveryKind) {
   EXPECT_EQ(
       RowConditionsOf(KindId::kPod, boost::json::parse(R"({"status":{"phase":"Failed"}})")).size(),
       1U);
+}
+
+// The definition's columns show all of an object, each of them.
+TEST(TableTest, CellsOfUsersColumnsAreNoMoreThanTheirObjectsAndSome) {
+  constexpr size_t kColumns = 300;
+  std::string columns;
+  for (size_t i = 0; i < kColumns; ++i) {
+    columns += fmt::format(R"({}{{"name":"c{}","type":"string","jsonPath":".spec"}})",
+                           columns.empty() ? "" : ",", i);
+  }
+  FieldErrors errors;
+  const auto definition = CustomDefinition::Parse(
+      boost::json::parse(fmt::format(
+          R"({{"metadata":{{"name":"as.x.io"}},"spec":{{"group":"x.io","scope":"Namespaced",
+          "names":{{"plural":"as","singular":"a","kind":"A","listKind":"AList"}},"versions":[
+          {{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{{
+          "type":"object","x-kubernetes-preserve-unknown-fields":true}}}},
+          "additionalPrinterColumns":[{}]}}]}}}})",
+          columns)),
+      errors);
+  ASSERT_TRUE(errors.empty()) << ToString(errors[0]);
+  const Kind& kind = definition->versions()[0].kind;
+  const std::string text(400'000, 'x');
+  const Json object = JsonObject{{"metadata", JsonObject{{"name", "n"}}}, {"spec", text}};
+  CellAllowance allowance;
+  const int64_t bytes_before = allowance.bytes;
+  size_t bytes = 0;
+  constexpr size_t kRows = 20;
+  for (size_t row = 0; row < kRows; ++row) {
+    allowance.AddRow(text.size());
+    const JsonArray cells = CellsOf(kind, object, kNow, allowance);
+    ASSERT_EQ(cells.size(), kColumns + 1);
+    EXPECT_EQ(cells[0], Json("n"));
+    for (const Json& cell : cells) bytes += cell.is_string() ? cell.get_string().size() : 0;
+  }
+  EXPECT_GE(bytes, kRows * text.size());
+  EXPECT_LE(bytes, static_cast<size_t>(bytes_before) + (kRows + 1) * text.size());
 }
 
 TEST(TableTest, NoDocumentHarmsThePrinters) {

@@ -440,14 +440,26 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
   }
 }
 
-void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json* old, const Json& object) {
-  if (kind.defined == nullptr) {
-    rules::CheckCustom(errors, kind.id, old, object);
-  } else if (object.is_object()) {
-    std::ranges::move(CheckCustomSchema(kind.defined->schema, object.get_object()),
-                      std::back_inserter(errors));
-    std::ranges::move(CheckEmbedded(kind.defined->schema, object), std::back_inserter(errors));
+void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json& object) {
+  if (kind.defined == nullptr) return rules::CheckCustom(errors, kind.id, nullptr, object);
+  if (!object.is_object()) return;
+  const CustomSchema& schema = kind.defined->schema;
+  std::ranges::move(CheckCustomSchema(schema, object.get_object()), std::back_inserter(errors));
+  std::ranges::move(CheckEmbedded(schema, object), std::back_inserter(errors));
+}
+
+void CheckUpdateByDefinition(FieldErrors& errors, const Kind& kind, const Json& old,
+                             const Json& object, Subresource subresource) {
+  if (kind.defined == nullptr) return rules::CheckCustom(errors, kind.id, &old, object);
+  if (!object.is_object()) return;
+  const CustomSchema& schema = kind.defined->schema;
+  const JsonObject& document = object.get_object();
+  if (subresource == Subresource::kStatus) {
+    std::ranges::move(CheckCustomStatus(schema, document, old), std::back_inserter(errors));
+    return;
   }
+  std::ranges::move(CheckCustomUpdate(schema, document, old), std::back_inserter(errors));
+  std::ranges::move(CheckEmbedded(schema, object), std::back_inserter(errors));
 }
 
 void CheckPodTemplate(FieldErrors& errors, const Json* old, const Json& object) {
@@ -525,7 +537,7 @@ FieldErrors ValidateCreate(const Kind& kind, const Json& object) {
   if (!kind.custom) return ValidateCreate(kind.id, object);
   FieldErrors errors;
   rules::CheckCustomMeta(errors, object, kind.namespaced);
-  CheckByDefinition(errors, kind, nullptr, object);
+  CheckByDefinition(errors, kind, object);
   return errors;
 }
 
@@ -534,7 +546,7 @@ FieldErrors ValidateUpdate(const Kind& kind, const Json& old, const Json& object
   if (!kind.custom) return ValidateUpdate(kind.id, old, object, subresource);
   FieldErrors errors;
   rules::CheckCustomMetaUpdate(errors, old, object);
-  CheckByDefinition(errors, kind, &old, object);
+  CheckUpdateByDefinition(errors, kind, old, object, subresource);
   return errors;
 }
 

@@ -17,6 +17,7 @@
 #include "apiserver/objects.h"
 #include "apiserver/queue_admission.h"
 #include "apiserver/runtime_classes.h"
+#include "apiserver/topology_labels.h"
 
 namespace berth::apiserver {
 
@@ -235,6 +236,7 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
       api::AddDefaultTolerations(object);
       if (Outcome<void> priority = AdmitPriority(store, subject, object); !priority)
         return priority;
+      AddTopologyLabels(store, api::TextAt(object, "spec.nodeName"), object);
       return AdmitRuntimeClass(store, subject, object);
     }
     case KindId::kNode:

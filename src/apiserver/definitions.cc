@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "api/field_error.h"
@@ -161,10 +165,13 @@ Condition AcceptNames(const TakenNames& taken, const Json& wanted, Json& accepte
   return names;
 }
 
+using Outline = std::shared_ptr<const Json>;
+
 // What it is to have in its status.
-void Establish(Instant now, const std::vector<Json>& all, Json& object) {
+void Establish(Instant now, const std::vector<Outline>& all, Json& object) {
   TakenNames others;
-  for (const Json& other : all) {
+  for (const Outline& outline : all) {
+    const Json& other = *outline;
     const bool same = api::TextAt(other, "metadata.uid") == api::TextAt(object, "metadata.uid");
     if (same || api::TextAt(other, "spec.group") != api::TextAt(object, "spec.group")) continue;
     if (const Json* names = api::FindPath(other, "status.acceptedNames")) AddNames(*names, others);
@@ -204,6 +211,14 @@ void SayProblems(Instant now, const std::string& problems, Json& object) {
     if (api::TextAt(one, "type") != kType) left.push_back(one);
   }
   if (!left.empty()) api::SetPath(object, "status.conditions", std::move(left));
+}
+
+// What Establish() changed of a definition's outline, in the whole of it.
+Json WithChangesOf(const Json& outline, Json whole) {
+  const JsonArray& finalizers = api::ArrayAt(outline, "metadata.finalizers");
+  if (!finalizers.empty()) api::SetPath(whole, "metadata.finalizers", Json(finalizers));
+  if (const Json* status = api::FindPath(outline, "status")) api::SetPath(whole, "status", *status);
+  return whole;
 }
 
 // Writes a definition anew.
@@ -338,19 +353,23 @@ void Definitions::Review(Instant now, store::Store& store) const {
   });
   // Who has names keeps them; the others get theirs in the order in which they came.
   std::ranges::sort(stored, {}, [](const store::ObjectRef& object) { return object->revision; });
-  std::vector<Json> all;
-  for (const store::ObjectRef& object : stored) all.push_back(Load(*object));
+  std::vector<Outline> all;
+  for (const store::ObjectRef& object : stored) all.push_back(KnownOf(object).outline);
   for (size_t i = 0; i < all.size(); ++i) {
-    if (IsMarked(all[i])) {
-      End(now, store, stored[i], all[i]);
+    if (IsMarked(*all[i])) {
+      End(now, store, stored[i], Load(*stored[i]));
       continue;
     }
-    Json object = all[i];
+    // Who has the names that it wants keeps them, whatever others want.
+    Known& known = KnownOf(stored[i]);
+    if (known.settled && Holds(*all[i], "NamesAccepted")) continue;
+    Json object = *all[i];
     Establish(now, all, object);
-    SayProblems(now, ProblemsOf(*stored[i], object), object);
-    if (api::SameJson(all[i], object)) continue;
-    Put(store, object);
-    all[i] = std::move(object);
+    SayProblems(now, known.problems, object);
+    known.settled = api::SameJson(*all[i], object);
+    if (known.settled) continue;
+    Put(store, WithChangesOf(object, Load(*stored[i])));
+    all[i] = std::make_shared<const Json>(std::move(object));
   }
 }
 
@@ -362,6 +381,33 @@ std::string Definitions::ProblemsOf(const store::StoredObject& stored, const Jso
   return same ? entry->problems : "";
 }
 
+Definitions::Known& Definitions::KnownOf(const store::ObjectRef& stored) {
+  Known& known = known_[stored->revision];
+  // The revision of a write that was taken back is given again.
+  if (known.stored == stored) return known;
+  Json object = Load(*stored);
+  for (const std::string_view path : {"spec.versions", "spec.conversion", "metadata.annotations",
+                                      "metadata.labels", "metadata.managedFields"}) {
+    api::RemovePath(object, path);
+  }
+  known = {.stored = stored,
+           .outline = std::make_shared<const Json>(std::move(object)),
+           .problems = {}};
+  known.problems = ProblemsOf(*stored, *known.outline);
+  return known;
+}
+
+void Definitions::ForgetKnown(const store::Store& store,
+                              const std::vector<store::ObjectRef>& durable) {
+  std::set<uint64_t> current;
+  for (const store::ObjectRef& stored : durable) current.insert(stored->revision);
+  store.WalkHead({.table = kTable}, [&](const store::ObjectRef& object) {
+    current.insert(object->revision);
+    return true;
+  });
+  std::erase_if(known_, [&](const auto& one) { return !current.contains(one.first); });
+}
+
 std::vector<store::Table> Definitions::Refresh(store::Store& store) {
   // Tables that are added end a walk.
   std::vector<store::ObjectRef> definitions;
@@ -369,40 +415,46 @@ std::vector<store::Table> Definitions::Refresh(store::Store& store) {
     definitions.push_back(stored);
     return true;
   });
+  std::map<std::string_view, const Entry*> known_entries;
+  for (const Entry& entry : entries_) known_entries.emplace(entry.uid, &entry);
+  std::set<std::string, std::less<>> kept;
   std::vector<Entry> next;
   for (const store::ObjectRef& stored : definitions) {
-    const Json object = Load(*stored);
+    const Outline outline = KnownOf(stored).outline;
+    const Json& object = *outline;
     if (!Holds(object, "Established") || api::NativeKindOf(object) != nullptr) continue;
     Entry entry{.uid = stored->uid,
                 .generation = api::IntegerAt(object, "metadata.generation"),
                 .ending = IsMarked(object)};
-    const auto same = std::ranges::find_if(entries_, [&](const Entry& old) {
-      // Its deletion counts as a generation, and changes no schema.
-      return old.uid == entry.uid && (old.generation == entry.generation || entry.ending);
-    });
-    if (same != entries_.end()) {
-      entry.definition = same->definition;
-      entry.table = same->table;
-      entry.problems = same->problems;
+    const auto same = known_entries.find(entry.uid);
+    // Its deletion counts as a generation, and changes no schema.
+    if (same != known_entries.end() &&
+        (same->second->generation == entry.generation || entry.ending)) {
+      entry.definition = same->second->definition;
+      entry.table = same->second->table;
+      entry.problems = same->second->problems;
+      kept.insert(entry.uid);
     } else {
       const std::optional<store::Table> known = store.TableNamed(stored->name);
       entry.table = known ? *known : store.AddTable(stored->name);
       api::FieldErrors errors;
-      entry.definition = api::CustomDefinition::Parse(object, errors, entry.table);
+      entry.definition = api::CustomDefinition::Parse(Load(*stored), errors, entry.table);
       for (const api::FieldError& error : api::ListedOf(errors)) {
         if (!entry.problems.empty()) entry.problems += ", ";
         entry.problems += api::ToString(error);
       }
     }
+    Known& known = KnownOf(stored);
+    known.settled = known.settled && known.problems == entry.problems;
+    known.problems = entry.problems;
     next.push_back(std::move(entry));
   }
   std::vector<store::Table> changed;
   for (const Entry& old : entries_) {
-    const bool stays = std::ranges::any_of(
-        next, [&](const Entry& entry) { return entry.definition == old.definition; });
-    if (!stays) changed.push_back(old.table);
+    if (!kept.contains(old.uid)) changed.push_back(old.table);
   }
   entries_ = std::move(next);
+  ForgetKnown(store, definitions);
   return changed;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,11 +33,13 @@ class Definitions {
   // Whether objects of a table keep a definition from its end.
   [[nodiscard]] bool HoldsEnd(store::Table table) const;
 
-  // Writes what definitions lack: conditions, accepted names; of those that are being deleted the
-  // objects' ends, and their own. Idempotent. Cost: O(definitions), and the objects that end.
-  void Review(Instant now, store::Store& store) const;
+  // Writes what definitions lack: conditions, accepted names; of those that are
+  // being deleted the objects' ends, and their own. Idempotent. Cost: some 100 ns a definition;
+  // those that were written since are read, and compared with all others as are those whose names
+  // others have; and the objects that end.
+  void Review(Instant now, store::Store& store);
   // Takes over what is durable. Returns the tables whose kinds changed or went: watches of them
-  // must have ended before the next request.
+  // must have ended before the next request. Cost: O(definitions), and to read those that changed.
   [[nodiscard]] std::vector<store::Table> Refresh(store::Store& store);
 
  private:
@@ -49,7 +53,20 @@ class Definitions {
   };
   [[nodiscard]] std::string ProblemsOf(const store::StoredObject& stored,
                                        const api::Json& object) const;
-  std::vector<Entry> entries_;  // In order of name.
+  using Outline = std::shared_ptr<const api::Json>;
+  // What was learned of a version of a definition.
+  struct Known {
+    store::ObjectRef stored;
+    Outline outline;       // What it says beside its schemas, which are most of it.
+    std::string problems;  // Entry::problems that it was reviewed with.
+    bool settled = false;  // Nothing was to be written of it.
+  };
+  Known& KnownOf(const store::ObjectRef& stored);
+  // Those of versions that nobody reads any more.
+  void ForgetKnown(const store::Store& store, const std::vector<store::ObjectRef>& durable);
+
+  std::vector<Entry> entries_;       // In order of name.
+  std::map<uint64_t, Known> known_;  // A cache, by revision.
 };
 
 // Marks a definition whose deletion begins, which its objects hold up.

@@ -13,6 +13,7 @@
 #include "api/object.h"
 #include "apiserver/server_fixture.h"
 #include "codec/json.h"
+#include "testing/allocations.h"
 
 namespace berth::apiserver {
 namespace {
@@ -54,7 +55,7 @@ std::string CronTab(std::string_view name, std::string_view spec = R"("cron":"* 
       name, meta, spec);
 }
 
-class DefinitionsTest : public testing::Test {
+class DefinitionsTest : public ::testing::Test {
  protected:
   Json Read(std::string_view path) {
     return codec::ParseJson(server_.Call(Method::kGet, std::string(path)).body.view()).value();
@@ -293,6 +294,36 @@ TEST_F(DefinitionsTest, AStoredSchemaThatCantBeEnforcedSaysSo) {
             200);
   const Json mended = codec::ParseJson(again.Call(Method::kGet, kOne).body.view()).value();
   EXPECT_EQ(api::ArrayAt(mended, "status.conditions").size(), 2U);
+}
+
+// A definition is large: what one of them costs is not to grow by the others'.
+TEST_F(DefinitionsTest, AWriteOfOneReadsNoOthers) {
+  std::string properties;
+  for (int i = 0; i < 200; ++i)
+    properties += fmt::format(R"({}"p{}":{{"type":"string"}})", i == 0 ? "" : ",", i);
+  const auto make = [&](int number) {
+    return Do(Method::kPost, kDefinitions,
+              fmt::format(R"({{"apiVersion":"apiextensions.k8s.io/v1",
+              "kind":"CustomResourceDefinition","metadata":{{"name":"d{0}s.x.io"}},
+              "spec":{{"group":"x.io","scope":"Namespaced","names":{{"plural":"d{0}s",
+              "kind":"D{0}"}},"versions":[{{"name":"v1","served":true,"storage":true,"schema":
+              {{"openAPIV3Schema":{{"type":"object","properties":{{{1}}}}}}}}}]}}}})",
+                          number, properties));
+  };
+  const auto cost = [&](std::string_view label) {
+    const int64_t before = testing::AllocationsCount();
+    EXPECT_EQ(Do(Method::kPatch, std::string(kDefinitions) + "/d0s.x.io",
+                 fmt::format(R"({{"metadata":{{"labels":{{"a":"{}"}}}}}})", label),
+                 "application/merge-patch+json"),
+              "200");
+    return testing::AllocationsCount() - before;
+  };
+  ASSERT_EQ(make(0), "201");
+  ASSERT_EQ(make(1), "201");
+  const int64_t with_few = cost("1");
+  for (int i = 2; i < 40; ++i) ASSERT_EQ(make(i), "201");
+  EXPECT_LE(cost("2"), 2 * with_few);
+  EXPECT_EQ(Do(Method::kGet, "/apis/x.io/v1/namespaces/default/d39s"), "200");
 }
 
 TEST_F(DefinitionsTest, VersionsAreToldAsTheyAreAskedFor) {

@@ -165,9 +165,41 @@ std::unexpected<Problem> Unrecognized(std::string_view kind, std::string_view wh
                                 kind, why, Summarize(body)));
 }
 
+std::string_view Trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// Takes what is before a semicolon that stands in no quotes.
+std::string_view TakeParameter(std::string_view& rest) {
+  bool quoted = false;
+  size_t end = 0;
+  for (; end < rest.size() && (quoted || rest[end] != ';'); ++end) {
+    if (rest[end] == '"') quoted = !quoted;
+  }
+  const std::string_view parameter = Trimmed(rest.substr(0, end));
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return parameter;
+}
+
+// The media type that a header names. A header whose parameters are none, or say two things, names
+// no type that is known.
 std::string_view MediaTypeOf(std::string_view content_type) {
-  std::string_view type = content_type.substr(0, content_type.find(';'));
-  while (type.ends_with(' ')) type.remove_suffix(1);
+  std::string_view rest = content_type;
+  const std::string_view type = TakeParameter(rest);
+  std::vector<std::pair<std::string_view, std::string_view>> parameters;
+  while (!rest.empty()) {
+    const std::string_view parameter = TakeParameter(rest);
+    if (parameter.empty() && rest.empty()) break;
+    const size_t equals = parameter.find('=');
+    if (equals == 0 || equals >= parameter.size() - 1) return content_type;
+    parameters.emplace_back(parameter.substr(0, equals), parameter.substr(equals + 1));
+    const auto& [name, value] = parameters.back();
+    const auto other =
+        std::ranges::find(parameters, name, [](const auto& one) { return one.first; });
+    if (other->second != value) return content_type;
+  }
   return type;
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/object.h"
 #include "api/timestamp.h"
+#include "apiserver/topology_labels.h"
 #include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
 #include "codec/json.h"
@@ -75,6 +76,7 @@ void Merge(const Json& binding, std::string_view path, Json& pod) {
   if (added.empty()) return;
   JsonObject merged = api::ObjectAt(pod, path);
   for (const auto& item : added) merged[item.key()] = item.value();
+  api::SortMembers(merged);
   api::SetPath(pod, path, std::move(merged));
 }
 
@@ -128,6 +130,9 @@ WriteResult Bind(WriteContext& context) {
   if (!own.empty() && own != name) {
     return BadRequest("name in URL does not match name in Binding object");
   }
+  if (api::TextAt(binding, "target.kind") == "Node")
+    AddTopologyLabels(context.store, std::string(api::TextAt(binding, "target.name")),
+                      body->object);
   if (Outcome<void> fine = ReviewPart(context, api::KindOf(KindId::kBinding), name, body->object);
       !fine) {
     return std::unexpected(std::move(fine.error()));

@@ -94,7 +94,7 @@ std::vector<MediaType> ParseAccept(std::string_view header) {
 }
 
 bool IsJson(const MediaType& media) {
-  return media.type == "application/json" || media.type == "*/*" || media.type == "application/*";
+  return media.type == "application/json" || media.type == "*/*";
 }
 
 constexpr std::string_view kWatchTypes = "application/json;stream=watch";
@@ -195,7 +195,13 @@ void AppendColumns(const api::Kind& kind, std::string& out) {
   out += ']';
 }
 
-void AppendRow(const Shape& shape, std::string_view json, Instant now, std::string& out) {
+// A table in the making.
+struct Rows {
+  Instant now;
+  api::CellAllowance& allowance;
+};
+
+void AppendRow(const Shape& shape, std::string_view json, const Rows& rows, std::string& out) {
   std::array<unsigned char, kArenaBytes> buffer;
   api::JsonArena arena(buffer.data(), buffer.size());
   api::Json object = ParseStored(json, api::JsonMemory(&arena));
@@ -208,8 +214,9 @@ void AppendRow(const Shape& shape, std::string_view json, Instant now, std::stri
     if (!same) converted = PrintCanonical(*shape.kind, object, 0).text;
     if (!same) json = converted;
   }
+  rows.allowance.AddRow(json.size());
   out += "{\"cells\":";
-  codec::AppendJson(api::Json(api::CellsOf(*shape.kind, object, now)), out);
+  codec::AppendJson(api::Json(api::CellsOf(*shape.kind, object, rows.now, rows.allowance)), out);
   switch (shape.table_objects) {
     case TableObjects::kNone:
       break;
@@ -367,7 +374,8 @@ std::string RenderObject(const Shape& shape, std::string_view json, Instant now)
       return out;
     case Form::kTable: {
       std::string row;
-      AppendRow(shape, json, now, row);
+      api::CellAllowance cells;
+      AppendRow(shape, json, {.now = now, .allowance = cells}, row);
       const std::optional<std::string_view> revision = RevisionText(json);
       const Bytes rows(std::move(row));
       AppendTable(shape, revision ? fmt::format("\"resourceVersion\":\"{}\"", *revision) : "",
@@ -385,7 +393,7 @@ void ListRenderer::Add(const Bytes& json) {
   } else {
     std::string text;
     if (shape_.form == Form::kTable) {
-      AppendRow(shape_, json.view(), now_, text);
+      AppendRow(shape_, json.view(), {.now = now_, .allowance = cells_}, text);
     } else {
       AppendMetadataObject(shape_, json.view(), text);
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/kinds.h"
+#include "api/table.h"
 #include "apiserver/problem.h"
 #include "apiserver/request.h"
 #include "base/bytes.h"
@@ -58,6 +59,7 @@ class ListRenderer {
  private:
   Shape shape_;
   Instant now_;
+  api::CellAllowance cells_;
   std::vector<Bytes> items_;
   size_t items_bytes_ = 0;
 };

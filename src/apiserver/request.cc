@@ -214,13 +214,14 @@ Target ParseTarget(std::string_view target) {
   Target result;
   const size_t question = target.find('?');
   if (question != std::string_view::npos) result.query = target.substr(question + 1);
-  std::string_view path = target.substr(0, question);
-  result.path = Decode(path, false);
+  result.path = Decode(target.substr(0, question), false);
+  // An escaped slash is one, as upstream.
+  std::string_view path = result.path;
   if (path.starts_with('/')) path.remove_prefix(1);
   result.parts.reserve(kUsualParts);
   while (!path.empty()) {
     const size_t end = path.find('/');
-    result.parts.push_back(Decode(path.substr(0, end), false));
+    result.parts.emplace_back(path.substr(0, end));
     path = end == std::string_view::npos ? std::string_view() : path.substr(end + 1);
   }
   return result;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "codec/json.h"
 #include "controllers/controllers.h"
+#include "controllers/refusal.h"
 
 // Carries plans out, and turns what became of each write into facts.
 namespace berth::controllers {
@@ -171,7 +172,10 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
   if (!told.has_value() || !options_.events) return;
   const Slot about = objects_.Find(told->about.empty() ? key.id : told->about);
   if (about != kNoSlot) {
-    recorder_.Tell(now, objects_.head(about), ComponentOf(key.part), std::move(*told));
+    // Of the pods that it deletes the collector says nothing, as upstream's.
+    const std::string_view component =
+        key.part == Part::kCollector ? "garbage-collector-controller" : ComponentOf(key.part);
+    recorder_.Tell(now, objects_.head(about), component, std::move(*told));
   }
 }
 
@@ -455,6 +459,8 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
 
 void Controllers::OnRefused(Instant now, const CallRow& call, const client::CallDone& done,
                             env::Outbox& out) {
+  out.emplace_back(
+      env::Log{env::LogLevel::kWarning, "controllers: " + RefusalLine(call.write, done.response)});
   Refuse(now, call, FailureText(done.response), out);
 }
 
@@ -462,14 +468,17 @@ void Controllers::Refuse(Instant now, const CallRow& call, const std::string& me
                          env::Outbox& out) {
   Row& row = rows_[call.key];
   row.failed = true;
+  if (call.reading) {
+    out.emplace_back(env::Log{
+        env::LogLevel::kWarning,
+        fmt::format("controllers: {}: it failed and was not done", TargetLine(call.write))});
+  }
   const bool of_objects = call.write.verb == Verb::kCreate || call.write.verb == Verb::kDelete;
   if (of_objects) {
     row.trouble = Trouble{.reason = std::string(TroubleOf(call.write.verb)), .message = message};
   }
   if (of_objects || IsPatch(call.write.verb))
     Tell(now, call.key, FailureOf(call.write, call.key.part, call.name, message));
-  out.emplace_back(env::Log{env::LogLevel::kWarning,
-                            fmt::format("controllers: {}: {}", ToString(call.write), message)});
 }
 
 }  // namespace berth::controllers

@@ -1,5 +1,7 @@
 #include "controllers/collector.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -35,14 +37,6 @@ bool WaitsForDependents(const Head& head) {
   return head.deletion.has_value() && head.HasFinalizer(kForegroundFinalizer);
 }
 
-// The owner among the objects, if the reference may mean it.
-const Head* OwnerOf(const Objects& objects, const Head& head, const api::OwnerReference& owner) {
-  const Slot slot = objects.Find(owner.uid);
-  if (slot == kNoSlot) return nullptr;
-  const Head& found = objects.head(slot);
-  return MayOwn(found, head) ? &found : nullptr;
-}
-
 // Where an owner would be found, by what the reference says of it.
 struct OwnerKind {
   api::KindId kind = api::KindId::kCustomResource;
@@ -60,17 +54,52 @@ std::optional<OwnerKind> KindOfOwner(const Objects& objects, const api::OwnerRef
                    .namespaced = objects.definition(definition->name)->namespaced};
 }
 
+// The object that has the reference's uid, whatever else the reference says of it.
+const Head* WithUidOf(const Objects& objects, const api::OwnerReference& owner) {
+  const Slot slot = objects.Find(owner.uid);
+  return slot == kNoSlot ? nullptr : &objects.head(slot);
+}
+
+// Whether the object is called and is of the kind that the reference says. Of a kind that is not
+// served the name tells.
+bool IsNamed(const Head& found, const api::OwnerReference& owner,
+             const std::optional<OwnerKind>& kind) {
+  if (found.name != owner.name) return false;
+  if (!kind.has_value()) return true;
+  if (!found.defined.empty() || !kind->defined.empty()) return found.defined == kind->defined;
+  return api::KindOf(found.kind).storage == api::KindOf(kind->kind).storage;
+}
+
 // Of an owner that can't be found nothing can be said.
 enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown, kUnfindable };
 
 Standing StandingOf(const Objects& objects, const Head& head, const api::OwnerReference& owner,
                     const Absences& absent) {
-  const Head* found = OwnerOf(objects, head, owner);
-  if (found != nullptr) return WaitsForDependents(*found) ? Standing::kWaiting : Standing::kSolid;
-  if (absent.contains(AbsenceKey(head.namespace_name, owner.uid))) return Standing::kDangling;
+  const Head* found = WithUidOf(objects, owner);
   const std::optional<OwnerKind> kind = KindOfOwner(objects, owner);
+  const bool owns = found != nullptr && MayOwn(*found, head);
+  if (owns && IsNamed(*found, owner, kind))
+    return WaitsForDependents(*found) ? Standing::kWaiting : Standing::kSolid;
+  if (absent.contains(AbsenceKey(head.namespace_name, owner.uid))) return Standing::kDangling;
   const bool nowhere = kind.has_value() && kind->namespaced && head.namespace_name.empty();
-  return !kind.has_value() || nowhere ? Standing::kUnfindable : Standing::kUnknown;
+  if (!kind.has_value() || nowhere) return Standing::kUnfindable;
+  // A uid is one object's, whose kind and name never change: nothing else can have it.
+  return owns ? Standing::kDangling : Standing::kUnknown;
+}
+
+// Of an owner that was found in another namespace.
+void TellOfOtherNamespaces(const Objects& objects, const Head& head, Plan& plan) {
+  for (const api::OwnerReference& owner : head.owners) {
+    const Head* found = WithUidOf(objects, owner);
+    if (found == nullptr || MayOwn(*found, head)) continue;
+    plan.told.push_back(
+        {.warning = true,
+         .reason = "OwnerRefInvalidNamespace",
+         .message = fmt::format("ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist "
+                                "in namespace \"{}\"",
+                                owner.api_version, owner.kind, head.namespace_name, owner.name,
+                                owner.uid, head.namespace_name)});
+  }
 }
 
 Write ReadOwner(const Objects& objects, const Head& head, const api::OwnerReference& owner) {
@@ -136,7 +165,10 @@ Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
     if (standings.back() == Standing::kUnknown)
       plan.writes.push_back(ReadOwner(objects, head, owner));
   }
-  if (!plan.writes.empty()) return plan;
+  if (!plan.writes.empty()) {
+    TellOfOtherNamespaces(objects, head, plan);
+    return plan;
+  }
   PlanTracked(objects, head, absent, plan);
   if (head.deletion.has_value()) {
     if (plan.writes.empty()) PlanDeleted(objects, head, plan);

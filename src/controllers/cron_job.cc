@@ -128,7 +128,11 @@ void Planner::Look() {
     if (at && (!after_.last_schedule || *after_.last_schedule < *at)) after_.last_schedule = at;
     if (end.empty()) {
       // What somebody else made of the template runs beside.
-      if (!at && !WasActive(ref.head->uid)) continue;
+      if (!at && !WasActive(ref.head->uid)) {
+        Warn("UnexpectedJob",
+             "Saw a job that the controller did not create or forgot: " + ref.head->name);
+        continue;
+      }
       active_.push_back(&ref);
       after_.active.push_back(ref.head->uid);
       continue;

@@ -3,6 +3,7 @@
 // 2001-09-09T01:46:40Z.
 #include "controllers/cron_job.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -162,6 +163,12 @@ TEST_F(CronJobs, AJobThatAUserMadeOfItsTemplateRunsBeside) {
   EXPECT_EQ(Names("/jobs/"), (Strings{"by-hand", JobName(0)}));
   EXPECT_EQ(Text(kTick, "/status/active/0/name"), JobName(0));
   EXPECT_EQ(Text(kTick, "/status/active/1"), "none");
+  const Strings told = Told("tick");
+  EXPECT_TRUE(std::ranges::any_of(told, [](const std::string& line) {
+    return line.starts_with(
+        "Warning UnexpectedJob Saw a job that the controller did not create or "
+        "forgot: by-hand");
+  }));
 }
 
 TEST_F(CronJobs, WhatItCanNotFollowIsTold) {

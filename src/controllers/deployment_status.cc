@@ -121,7 +121,9 @@ api::Deployment After(const StatusFacts& facts) {
     after.available_replicas += set->available_replicas;
     after.terminating_replicas += set->terminating_replicas;
   }
-  after.unavailable_replicas = std::max<int64_t>(0, asked - after.available_replicas);
+  // Upstream counts in 32 bits, and so does the field.
+  const auto missing = static_cast<int32_t>(asked - after.available_replicas);
+  after.unavailable_replicas = std::max(0, missing);
   after.observed_generation = after.meta.generation;
   if (facts.collided) ++after.collision_count;
   return after;

@@ -13,6 +13,7 @@
 
 #include "controllers/collector.h"
 #include "controllers/deployment.h"
+#include "controllers/deployment_status.h"
 #include "controllers/indexes.h"
 #include "controllers/job.h"
 #include "controllers/node_lifecycle.h"
@@ -445,6 +446,27 @@ RC_GTEST_PROP(Deployment, ScalingIsProportional, ()) {
   for (const auto& set : rollout.sets) RC_ASSERT(set.replicas >= 0);
 }
 
+// Two ReplicaSets may ask for more than an int32: upstream's sum is one, and negative counts as none.
+TEST(Deployment, WhatIsUnavailableIsCountedIn32Bits) {
+  api::Deployment deployment;
+  deployment.replicas = 2147483647;
+  deployment.status_replicas = 1;
+  std::vector<api::ReplicaSet> sets(2);
+  for (api::ReplicaSet& set : sets) set.replicas = 2147483647;
+  const Head head = HeadNamed(api::KindId::kDeployment, "web");
+  Plan plan;
+  PlanDeploymentStatus({.deployment = deployment,
+                        .head = head,
+                        .posts = {},
+                        .conditions = {},
+                        .sets = {&sets[0], &sets[1]},
+                        .trouble = {}},
+                       kNow, plan);
+  ASSERT_EQ(plan.writes.size(), 1u);
+  EXPECT_NE(plan.writes[0].body.find(R"("unavailableReplicas":0)"), std::string::npos)
+      << plan.writes[0].body;
+}
+
 // ---- Collector, nodes ------------------------------------------------------------------------
 
 Slot See(Objects& objects, api::KindId kind, const std::string& name, const std::string& more,
@@ -491,6 +513,44 @@ TEST(Collector, AnOwnerOfAnotherNamespaceIsNone) {
       See(objects, api::KindId::kConfigMap, "c",
           R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
   EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
+}
+
+TEST(Collector, AnOwnerOfAnotherNamespaceIsToldOf) {
+  Objects objects;
+  ASSERT_TRUE(objects.Observe(
+      api::KindId::kSecret,
+      R"({"metadata":{"name":"o","namespace":"e","uid":"u","resourceVersion":"1"}})"));
+  const Slot slot =
+      See(objects, api::KindId::kConfigMap, "c",
+          R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
+  const Plan plan = PlanCollection(objects, slot, {});
+  ASSERT_EQ(plan.told.size(), 1u);
+  EXPECT_TRUE(plan.told[0].warning);
+  EXPECT_EQ(plan.told[0].reason, "OwnerRefInvalidNamespace");
+  EXPECT_EQ(plan.told[0].message,
+            "ownerRef [v1/Secret, namespace: d, name: o, uid: u] does not exist in namespace "
+            "\"d\"");
+}
+
+// A reference is to what it names: a uid that another object has makes it no owner.
+TEST(Collector, AnObjectOfAnotherKindOrNameIsNoOwner) {
+  Objects objects;
+  See(objects, api::KindId::kSecret, "o", "");
+  const auto owned = [&](const std::string& name, const std::string& owner) {
+    const Slot slot =
+        See(objects, api::KindId::kConfigMap, name,
+            fmt::format(R"(,"ownerReferences":[{{"apiVersion":{},"uid":"uid-o"}}])", owner));
+    return Lines(PlanCollection(objects, slot, {}));
+  };
+  EXPECT_EQ(owned("a", R"("v1","kind":"Secret","name":"o")"), "");
+  EXPECT_EQ(owned("b", R"("v1","kind":"Secret","name":"other")"),
+            "delete ConfigMap d/b uid-b@1 Background\n");
+  EXPECT_EQ(owned("c", R"("v1","kind":"ConfigMap","name":"o")"),
+            "delete ConfigMap d/c uid-c@1 Background\n");
+  EXPECT_EQ(owned("d", R"("apps/v1","kind":"Deployment","name":"o")"),
+            "delete ConfigMap d/d uid-d@1 Background\n");
+  // Nobody knows what that is, and so not that it is gone.
+  EXPECT_EQ(owned("e", R"("nobody.io/v1","kind":"Secret","name":"other")"), "");
 }
 
 // A definition of apps.x.io, established, with these versions; the last is the one that is stored.

@@ -18,6 +18,7 @@ namespace {
 using client::AppendJsonString;
 
 constexpr uint32_t kPodNetwork = 10u << 24;                    // 10.0.0.0
+constexpr uint64_t kServicesOffset = 96u << 16;                // 10.96.0.0, within it.
 constexpr uint32_t kHostNetwork = (172u << 24) | (16u << 16);  // 172.16.0.0
 static_assert(limits::kNodesMax < (1 << 20) - 2, "172.16.0.0/12 holds an address for each node");
 
@@ -118,7 +119,8 @@ std::vector<NodeSpec> MakeNodes(const NodeTemplate& pattern, int64_t count) {
 NodeNetwork NetworkOf(uint32_t index, uint32_t pods_bits) {
   CHECK(pods_bits >= 2);
   CHECK(pods_bits <= 16);
-  const uint64_t offset = uint64_t{index} << pods_bits;
+  uint64_t offset = uint64_t{index} << pods_bits;
+  if (offset >= kServicesOffset) offset += kServicesSize;
   CHECK(offset < (1u << 24));
   return {.host = kHostNetwork + 2 + index,
           .pods = kPodNetwork + static_cast<uint32_t>(offset),

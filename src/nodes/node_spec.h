@@ -47,8 +47,11 @@ struct NodeNetwork {
   uint32_t pods_bits = 8;  // The network holds 2^pods_bits addresses.
 };
 
-// The networks of the index-th node: 10.0.0.0/8 is dealt out to pods, 172.16.0.0/12 to nodes.
-// REQUIRES: 2^pods_bits * nodes fit into 10.0.0.0/8.
+// Of 10.0.0.0/8, what is the Services': 10.96.0.0/16, as the server gives them addresses.
+inline constexpr uint32_t kServicesSize = 1u << 16;
+
+// The networks of the index-th node: 10.0.0.0/8 but for Services is dealt out to pods,
+// 172.16.0.0/12 to nodes. REQUIRES: 2^pods_bits * nodes fit into it.
 [[nodiscard]] NodeNetwork NetworkOf(uint32_t index, uint32_t pods_bits);
 
 [[nodiscard]] std::string Ipv4(uint32_t address);

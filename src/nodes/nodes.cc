@@ -40,7 +40,8 @@ uint32_t PodNetworkBits(const std::vector<NodeSpec>& nodes) {
   }
   uint32_t bits = 8;
   while (bits < 12 && (int64_t{1} << bits) < pods_max + 3) ++bits;
-  while (bits > 8 && (static_cast<uint64_t>(nodes.size()) << bits) > (1u << 24)) --bits;
+  while (bits > 8 && (static_cast<uint64_t>(nodes.size()) << bits) > (1u << 24) - kServicesSize)
+    --bits;
   return bits;
 }
 

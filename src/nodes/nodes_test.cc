@@ -78,6 +78,22 @@ TEST(Nodes, RegistersOnceAndRenewsLeases) {
   EXPECT_GE(CountLog(api, "PATCH " + lease + "/node-0000"), 2u);
 }
 
+TEST(Nodes, NetworksOfPodsLeaveTheServicesOut) {
+  for (const uint32_t bits : {8u, 12u, 16u}) {
+    const uint32_t count = ((1u << 24) - kServicesSize) >> bits;
+    uint32_t last = 0;
+    for (uint32_t index = 0; index < count; ++index) {
+      const NodeNetwork network = NetworkOf(index, bits);
+      EXPECT_GE(network.pods, last);  // None overlaps the one before.
+      last = network.pods + (1u << bits);
+      EXPECT_NE(network.pods >> 16, 10u << 8 | 96u) << index;
+    }
+    EXPECT_EQ(Ipv4(last), "11.0.0.0");
+  }
+  EXPECT_EQ(Cidr(NetworkOf(24'575, 8)), "10.95.255.0/24");
+  EXPECT_EQ(Cidr(NetworkOf(24'576, 8)), "10.97.0.0/24");
+}
+
 TEST(Nodes, RunsWhatFitsAndRefusesTheRest) {
   FakeApi api;
   Nodes nodes(TwoNodes());

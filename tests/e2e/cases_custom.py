@@ -386,6 +386,50 @@ def ending_with_users_objects(test):
     test.wait("it is gone", lambda: not test.exists(f"/api/v1/namespaces/{name}"))
 
 
+@case("what an update leaves as it was is let through, though the definition got tighter", needs=("controllers",), seconds=5)
+def ratcheted(test):
+    group = f"{test.namespace}.e2e.test"
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    value = {"type": "string"}
+    item = {"type": "object", "required": ["k"], "properties": {"k": value, "v": value}}
+    items = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item}
+    spec = {"type": "object", "properties": {"a": value, "b": value, "l": items}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object", "properties": {"a": value, "b": value}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
+    names = {"plural": "rats", "singular": "rat", "kind": "Rat"}
+    made = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = named(f"rats.{group}", "CustomResourceDefinition", "apiextensions.k8s.io/v1", spec=made)
+    test.create(definitions, definition)
+    test.cleanups.append(lambda: test.http("DELETE", f"{definitions}/rats.{group}"))
+    name = test.unique("ratchet")
+    test.make_namespace(name)
+    base = f"/apis/{group}/v1/namespaces/{name}/rats"
+    test.wait("it is served", lambda: test.http("GET", base).status == 200)
+    rat = named("a", "Rat", f"{group}/v1", spec={"a": "long", "b": "1", "l": [{"k": "1", "v": "long"}, {"k": "2", "v": "x"}]})
+    rat["metadata"]["finalizers"] = ["x.test/1"]
+    test.create(base, rat)
+    test.merge(f"{base}/a/status", {"status": {"a": "long"}})
+    value["maxLength"] = 3
+    spec["properties"]["b"] = {"type": "string"}
+    spec["required"] = ["q"]
+    test.merge(f"{definitions}/rats.{group}", {"spec": made})
+    another = named("b", "Rat", f"{group}/v1", spec={"q": "1", "a": "long"})
+    test.wait("it is tighter", lambda: test.http("POST", f"{base}?dryRun=All", another).status == 422)
+    test.merge(f"{base}/a", {"metadata": {"labels": {"x": "y"}}})
+    test.merge(f"{base}/a/status", {"status": {"b": "1"}})
+    test.merge(f"{base}/a/status", {"status": {"a": "other"}}, status=422)
+    test.merge(f"{base}/a", {"spec": {"b": "2"}}, status=422)
+    schema["properties"]["spec"] = {**spec, "required": ["b"]}
+    test.merge(f"{definitions}/rats.{group}", {"spec": made})
+    test.wait("it is less tight", lambda: test.http("PATCH", f"{base}/a", {"spec": {"b": "2"}}, headers={"Content-Type": "application/merge-patch+json"}).status == 200)
+    test.merge(f"{base}/a", {"spec": {"a": "other"}}, status=422)
+    test.merge(f"{base}/a", {"spec": {"l": [{"k": "3", "v": "y"}, {"k": "1", "v": "long"}]}})
+    test.merge(f"{base}/a", {"spec": {"l": [{"k": "4", "v": "long"}]}}, status=422)
+    test.kubectl("delete", "namespace", name, "--wait=false", namespace=False)
+    test.merge(f"{base}/a", {"metadata": {"finalizers": None}})
+    test.wait("the namespace is gone", lambda: not test.exists(f"/api/v1/namespaces/{name}"))
+
+
 @case("Volcano's and Kueue's definitions install, and manifests of all their kinds apply", on=OURS, alone=True, seconds=30)
 def upstream_definitions(test):
     paths = definitions("*/*.yaml")

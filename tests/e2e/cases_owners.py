@@ -233,3 +233,27 @@ def served_later(test):
     versions = test.get(custom.definition)["spec"]["versions"]
     test.merge(custom.definition, {"spec": {"versions": [*versions, versions[0] | {"name": "v9", "storage": False}]}})
     test.wait("it is collected", lambda: not there(test, "left"))
+
+
+@case("a uid of an object of another kind, name or namespace is no owner, and the last is told of", needs=CONTROLLERS, seconds=5)
+def no_owners(test):
+    owner = owned_map(test, "owner")
+    kept = reference(owner)
+    owned_map(test, "kept", kept)
+    owned_map(test, "name", kept | {"name": "other"})
+    owned_map(test, "kind", kept | {"kind": "Secret"})
+    owned_map(test, "group", kept | {"apiVersion": "apps/v1", "kind": "Deployment"})
+    elsewhere = test.unique("elsewhere")
+    test.make_namespace(elsewhere)
+    owned_map(test, "far", kept, namespace=elsewhere)
+    far = test.path("configmaps", "far", namespace=elsewhere)
+    test.wait("no owner keeps them", lambda: not any(there(test, name) for name in ("name", "kind", "group")) and not test.exists(far))
+    test.true(there(test, "kept"), "what its owner keeps is gone")
+
+    def told():
+        events = test.get(test.path("events", namespace=elsewhere))["items"]
+        return [event["message"] for event in events if event["reason"] == "OwnerRefInvalidNamespace"]
+
+    test.wait("it is told of", told)
+    uid = owner["metadata"]["uid"]
+    test.equal(told()[0], f"ownerRef [v1/ConfigMap, namespace: {elsewhere}, name: owner, uid: {uid}] does not exist in namespace \"{elsewhere}\"", "message")

@@ -368,3 +368,25 @@ def burst(test):
     test.wait("all are placed", lambda: count() == total)
     nodes = [pod["spec"]["nodeName"] for pod in test.pods()]
     test.equal(sorted(nodes.count(n) for n in set(nodes)), [40] * 5, "pods by node")
+
+
+@case("a pod that gets its node gets the node's zone and region")
+def topology_labels(test):
+    node = test.unique("zoned")
+    topology = {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1"}
+    test.make_node(node, labels=topology)
+    pod = objects.pod("bound")
+    pod["metadata"]["labels"] = {"a": "b", "topology.kubernetes.io/zone": "own"}
+    pod["spec"]["schedulerName"] = "nobody"
+    test.create(test.path("pods"), pod)
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": target}
+    test.create(test.path("pods", "bound") + "/binding", binding)
+    test.equal(test.pod("bound")["metadata"]["labels"], {"a": "b"} | topology, "labels of a pod that was bound")
+    placed = objects.pod("placed")
+    placed["spec"]["nodeName"] = node
+    made = test.create(test.path("pods"), placed)
+    labels = made["metadata"]["labels"]
+    test.equal({name: labels.get(name) for name in topology}, topology, "labels of a pod with a node")
+    for name in ("bound", "placed"):
+        test.http("DELETE", test.path("pods", name) + "?gracePeriodSeconds=0", status=200)
