@@ -345,7 +345,7 @@ void BeginEnd(Instant now, Json& object) {
       now);
 }
 
-void Definitions::Review(Instant now, store::Store& store) const {
+void Definitions::Review(Instant now, store::Store& store) {
   std::vector<store::ObjectRef> stored;
   store.WalkHead({.table = kTable}, [&](const store::ObjectRef& object) {
     stored.push_back(object);
@@ -390,9 +390,8 @@ Definitions::Known& Definitions::KnownOf(const store::ObjectRef& stored) {
                                       "metadata.labels", "metadata.managedFields"}) {
     api::RemovePath(object, path);
   }
-  known = {.stored = stored,
-           .outline = std::make_shared<const Json>(std::move(object)),
-           .problems = {}};
+  known = {
+      .stored = stored, .outline = std::make_shared<const Json>(std::move(object)), .problems = {}};
   known.problems = ProblemsOf(*stored, *known.outline);
   return known;
 }

@@ -270,7 +270,7 @@ void AddNotes(const Scheduler& scheduler, const Workload& row, JsonObject& objec
   }
   const model::State& state = scheduler.engine().state();
   const api::Json* reason = object.if_contains("reason");
-  if (reason != nullptr && *reason == translate::kWaitingForGang)
+  if (reason != nullptr && std::string_view(reason->get_string()) == translate::kWaitingForGang)
     AddOthersOfGroups(state, row, notes);
   std::set<std::string_view> flavors;
   std::set<std::string_view> topologies;

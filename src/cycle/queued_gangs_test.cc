@@ -304,6 +304,25 @@ TEST(QueuedGangsTest, AGangGivesBackWhatItsQueueCanNotHoldAnyMore) {
   }
 }
 
+// A member may not evict another of its group, and others may: they don't wait as one.
+TEST(QueuedGangsTest, WhoIsOfNoGroupEvictsWhomAMemberMayNot) {
+  TeamWorld world(/*preemption=*/true);
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Team(9000);
+  world.PutGroup("g", /*minimum=*/1);
+  world.Put(TestPod{.name = "g-0", .cpu = 1000, .node = "n1", .group = "g"});
+  world.Put(TestPod{.name = "g-1", .cpu = 1000, .priority = 1, .created = 1, .group = "g"});
+  world.Cycle();
+  const auto is_promised = [&](const std::string& pod) {
+    return world.state().PromiseOf(world.state().FindPod("uid-" + pod)).valid();
+  };
+  EXPECT_FALSE(is_promised("g-1"));
+  world.Put(TestPod{.name = "alone", .cpu = 1000, .priority = 1, .created = 2});
+  world.Cycle();
+  EXPECT_TRUE(is_promised("alone"));
+  EXPECT_EQ(world.engine.CountMissedWakes(), 0u);
+}
+
 // The same owner evicts pods from nodes: what it is promised, its quota and its nodes, is its own
 // once, and so is what its members have then.
 TEST(QueuedGangsTest, AGangThatIsQueuedAndEvictsPodsIsOneOwner) {

@@ -18,7 +18,13 @@ namespace {
 int64_t Window(Instant until) { return until.seconds(); }
 
 bool SameKey(const Line& a, const Line& b) {
-  return a.class_id == b.class_id && a.pin == b.pin && a.kind == b.kind && a.queued == b.queued;
+  return a.class_id == b.class_id && a.pin == b.pin && a.kind == b.kind && a.queued == b.queued &&
+         a.group == b.group;
+}
+
+// Of others there are a few for each class.
+bool HasOwnKey(const Line& line) {
+  return line.pin.kind != model::PinKind::kNone || line.group.valid();
 }
 
 bool SayTheSame(const std::vector<model::Reason>& a, const std::vector<model::Reason>& b) {
@@ -108,7 +114,11 @@ void WaitingLines::HeapRemove(const State& state, Line& line, PodId pod) {
 
 void WaitingLines::Put(const State& state, PodId pod, LineKind kind) {
   const model::Pod& row = state.pods().at(pod);
-  const Line like{.class_id = row.class_id, .pin = row.pin, .kind = kind, .queued = row.queued};
+  const Line like{.class_id = row.class_id,
+                  .pin = row.pin,
+                  .kind = kind,
+                  .queued = row.queued,
+                  .group = kind == LineKind::kPreempting ? row.group : model::KeyId{}};
   if (pod.value >= line_of_.size()) {
     const size_t size = state.pods().size();
     // With room for the next: else the second that waits beside many that never did moves all.
@@ -166,7 +176,7 @@ void WaitingLines::Remove(const State& state, PodId pod) {
 
 // Where the id of the line with this key stands.
 LineId& WaitingLines::LineFor(const State& state, const Line& like) {
-  if (like.pin.kind == model::PinKind::kNone) {
+  if (!HasOwnKey(like)) {
     const size_t of_class = static_cast<size_t>(like.kind) * 2 + (like.queued ? 1 : 0);
     const size_t at = size_t{like.class_id.value} * kLineKindsCount * 2 + of_class;
     if (at >= unpinned_lines_.size()) {
@@ -186,7 +196,8 @@ WaitingLines::PinnedKey WaitingLines::PinnedKeyOf(const Line& line) {
           .pin = line.pin.kind,
           .kind = line.kind,
           .queued = line.queued,
-          .node = line.pin.node};
+          .node = line.pin.node,
+          .group = line.group};
 }
 
 LineId WaitingLines::FindOrAddLine(const State& state, const Line& like) {
@@ -207,7 +218,7 @@ LineId WaitingLines::FindOrAddLine(const State& state, const Line& like) {
 void WaitingLines::FreeLine(const State& state, LineId id) {
   Line& line = lines_[id.value];
   LineFor(state, line) = LineId{};
-  if (line.pin.kind != model::PinKind::kNone) {
+  if (HasOwnKey(line)) {
     const PinnedKey key = PinnedKeyOf(line);
     pinned_keys_.Release(pinned_keys_.Find(std::span(&key, 1)));
   }
@@ -471,7 +482,7 @@ void WaitingLines::AddTo(Hasher& hasher, const State& state, uint64_t cycles) co
   hasher.Add(pods_count_).Add(lines_.size());
   for (const Line& line : lines_) {
     hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value);
-    hasher.Add(line.kind).Add(line.queued);
+    hasher.Add(line.kind).Add(line.queued).Add(line.group.value);
     hasher.Add(line.head.value).Add(line.size);
     if (hasher.merges()) {
       hasher.Add(line.blocked_cycle == cycles).Add(line.report_position == log.end());

@@ -33,14 +33,16 @@ enum class LineKind : uint8_t {
 inline constexpr uint32_t kLineKindsCount = 3;
 
 // Pods that are placed alike wait in one line: one class, one node name if they are pinned, one
-// kind, and of queued jobs or not. What is true of the head's chances is true of the rest, so a
-// line is tried, blocked and woken as one; but for the nodes that holders were promised, which are
-// theirs alone.
+// kind, of queued jobs or not, and of one group where they may evict. What is true of the head's
+// chances is true of the rest, so a line is tried, blocked and woken as one; but for the nodes that
+// holders were promised, which are theirs alone.
 struct Line {
   model::ClassId class_id;  // Invalid in a free row.
   model::Pin pin;
   LineKind kind = LineKind::kPreempting;
   bool queued = false;  // model::Pod::queued of all of them.
+  model::KeyId group;   // Whose members may not evict each other; invalid: they evict nobody, or
+                        // are of none.
   model::PodId head;    // Root of a pairing heap of its pods.
   uint32_t size = 0;
   enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
@@ -195,6 +197,7 @@ class WaitingLines {
     bool queued = false;
     uint8_t unused = 0;
     model::NameId node;
+    model::KeyId group;
     bool operator==(const PinnedKey&) const = default;
   };
   using PinnedKeyId = Id<struct PinnedKeyTag>;

@@ -352,15 +352,19 @@ void State::AddRest(GroupId id, Amounts& to) const {
   }
 }
 
+void State::AddPromisedShare(PodId member, Amounts& to) const {
+  const ClaimId share = ShareOf(OwnerOf(member));
+  if (share.valid() && ledger_.claim(share).state == ClaimState::kReserved)
+    AddAmounts(ledger_.claim(share).bundle, 1, to);
+}
+
 std::optional<State::QuotaShort> State::ShortFor(PodId member, bool to_come) const {
   const GroupId group = GroupOf(member);
   const QueueId q = group.valid() ? ChargedQueueOf(group) : QueueId{};
   if (!q.valid()) return std::nullopt;
   Amounts own;
   AddRest(group, own);
-  const ClaimId share = ShareOf(OwnerOf(member));
-  if (share.valid() && ledger_.claim(share).state == ClaimState::kReserved)
-    AddAmounts(ledger_.claim(share).bundle, 1, own);
+  AddPromisedShare(member, own);
   return ShortIn(q, vocabulary_.bundles.View(pods_.at(member).charge), own, to_come);
 }
 
@@ -393,10 +397,7 @@ std::optional<State::QuotaShort> State::ShortFor(WorkloadId workload, GroupId gr
   Amounts own;
   for (const auto& [bundle, count] : ToComeOf(group, workload)) AddAmounts(bundle, count, own);
   groups_.ForMembers(groups_.at(group).key, [&](PodId pod) {
-    const ClaimId share = ShareOf(OwnerOf(pod));
-    const bool promised = share.valid() && ledger_.claim(share).state == ClaimState::kReserved;
-    if (promised && row.job.valid() && pods_.at(pod).job == row.job)
-      AddAmounts(ledger_.claim(share).bundle, 1, own);
+    if (row.job.valid() && pods_.at(pod).job == row.job) AddPromisedShare(pod, own);
   });
   // Of who was admitted those without a place stand in line, and ask for themselves.
   Amounts asked;
@@ -418,7 +419,10 @@ std::optional<State::QuotaShort> State::NeverFor(GroupId group,
                                                  std::span<const ResourceAmount> need) const {
   const QueueId q = ChargedQueueOf(group);
   if (!q.valid()) return std::nullopt;
-  const std::optional<QuotaShort> lacks = ShortIn(q, need, {}, /*to_come=*/true);
+  Amounts own;
+  AddRest(group, own);
+  groups_.ForMembers(groups_.at(group).key, [&](PodId pod) { AddPromisedShare(pod, own); });
+  const std::optional<QuotaShort> lacks = ShortIn(q, need, own, /*to_come=*/true);
   return lacks && lacks->never ? lacks : std::nullopt;
 }
 

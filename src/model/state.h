@@ -410,6 +410,7 @@ class State {
                                                   const Amounts& own, bool to_come) const;
   void AddAmounts(BundleId bundle, Amount count, Amounts& to) const;
   void AddRest(GroupId group, Amounts& to) const;
+  void AddPromisedShare(PodId member, Amounts& to) const;
   [[nodiscard]] std::vector<uint32_t> ToComeOf(WorkloadId workload) const;
   [[nodiscard]] std::map<BundleId, uint32_t> ToComeOf(GroupId group, WorkloadId workload) const;
   [[nodiscard]] std::map<BundleId, uint32_t> ToComeOf(GroupId group) const;
