@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "api/types.h"
 #include "codec/decode.h"
 #include "codec/scan.h"
+#include "sim/group_queues.h"
 #include "sim/truth.h"
 #include "translate/quota_facts.h"
 
@@ -386,7 +388,20 @@ Rooms Reservations::RoomsBesidePlaces(const sim::Truth& truth) const {
 
 namespace {
 
-// Whether each group that its pods name is there and has enough members, with all of them.
+// What all of its pods ask for that are to be of the group.
+api::ResourceList AskedIn(const std::string& group, const std::vector<AskedSet>& sets) {
+  std::map<std::string, int64_t> sum;
+  for (const AskedSet& set : sets) {
+    if (set.group != group) continue;
+    for (const api::ResourceAmount& a : set.requests) sum[a.name] += a.amount * set.count;
+  }
+  api::ResourceList asked;
+  for (const auto& [name, amount] : sum) asked.push_back({.name = name, .amount = amount});
+  return asked;
+}
+
+// Whether each group that its pods name is there and has enough members, with all of them, for whom
+// its queue has room.
 bool CouldStart(const sim::Truth& truth, const std::string& key,
                 const std::vector<AskedSet>& sets) {
   codec::Decoder decoder;
@@ -400,7 +415,12 @@ bool CouldStart(const sim::Truth& truth, const std::string& key,
     for (const AskedSet& each : sets) members += each.group == set.group ? each.count : 0;
     for (const auto& [pod_key, pod] : truth.pods())
       members += pod.active() && pod.group == group && pod.owner_uid != job ? 1 : 0;
-    if (members < decoder.PodGroup(at->second.view())->min_member) return false;
+    const Result<api::PodGroup> known = decoder.PodGroup(at->second.view());
+    const std::string queue = known->queue.empty() ? "default" : known->queue;
+    if (members < known->min_member ||
+        !sim::QueueHas(truth, queue, AskedIn(set.group, sets), group)) {
+      return false;
+    }
   }
   return true;
 }
