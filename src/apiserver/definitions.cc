@@ -213,10 +213,8 @@ void SayProblems(Instant now, const std::string& problems, Json& object) {
   if (!left.empty()) api::SetPath(object, "status.conditions", std::move(left));
 }
 
-// What Establish() changed of a definition's outline, in the whole of it.
-Json WithChangesOf(const Json& outline, Json whole) {
-  const JsonArray& finalizers = api::ArrayAt(outline, "metadata.finalizers");
-  if (!finalizers.empty()) api::SetPath(whole, "metadata.finalizers", Json(finalizers));
+// The status of a definition's outline, which alone is reviewed, in the whole of it.
+Json WithStatusOf(const Json& outline, Json whole) {
   if (const Json* status = api::FindPath(outline, "status")) api::SetPath(whole, "status", *status);
   return whole;
 }
@@ -368,7 +366,7 @@ void Definitions::Review(Instant now, store::Store& store) {
     SayProblems(now, known.problems, object);
     known.settled = api::SameJson(*all[i], object);
     if (known.settled) continue;
-    Put(store, WithChangesOf(object, Load(*stored[i])));
+    Put(store, WithStatusOf(object, Load(*stored[i])));
     all[i] = std::make_shared<const Json>(std::move(object));
   }
 }
@@ -419,8 +417,8 @@ std::vector<store::Table> Definitions::Refresh(store::Store& store) {
   std::set<std::string, std::less<>> kept;
   std::vector<Entry> next;
   for (const store::ObjectRef& stored : definitions) {
-    const Outline outline = KnownOf(stored).outline;
-    const Json& object = *outline;
+    Known& seen = KnownOf(stored);
+    const Json& object = *seen.outline;
     if (!Holds(object, "Established") || api::NativeKindOf(object) != nullptr) continue;
     Entry entry{.uid = stored->uid,
                 .generation = api::IntegerAt(object, "metadata.generation"),
@@ -443,9 +441,8 @@ std::vector<store::Table> Definitions::Refresh(store::Store& store) {
         entry.problems += api::ToString(error);
       }
     }
-    Known& known = KnownOf(stored);
-    known.settled = known.settled && known.problems == entry.problems;
-    known.problems = entry.problems;
+    seen.settled = seen.settled && seen.problems == entry.problems;
+    seen.problems = entry.problems;
     next.push_back(std::move(entry));
   }
   std::vector<store::Table> changed;

@@ -264,9 +264,8 @@ void AddNotes(const Scheduler& scheduler, const Workload& row, JsonObject& objec
   if (StageOf(row.status) == model::WorkloadStage::kEvicted && !row.job.valid()) {
     notes.emplace_back(
         "it is evicted, and holds its quota until somebody takes that from it: no Job owns it "
-        "whose "
-        "pods could be seen to be gone; delete it, or set its condition QuotaReserved to False and "
-        "remove status.admission");
+        "whose pods could be seen to be gone; delete it, or set its condition QuotaReserved to "
+        "False and remove status.admission");
   }
   const model::State& state = scheduler.engine().state();
   const api::Json* reason = object.if_contains("reason");
