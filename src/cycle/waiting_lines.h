@@ -69,9 +69,8 @@ struct Line {
 //
 // Order: priority, larger first; pods of queued jobs first, which came with quota; creation, older
 // first; uid. Inside a line the head is least in that order, and lines stand in the order of their
-// heads. A line whose head was tried in vain a
-// moment ago (unschedulable backoff) lets the others go first and is served when no other is left,
-// as kube-scheduler pops from its backoff queue.
+// heads. A line whose head was tried in vain a moment ago (unschedulable backoff) lets the others
+// go first and is served when no other is left, as kube-scheduler pops from its backoff queue.
 //
 // Every operation is O(log pods + log lines), amortised; Touch scans the blocked lines' masks,
 // about 1 ns each. All columns are flat.

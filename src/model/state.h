@@ -149,7 +149,8 @@ class State {
   // reserved for them and for any of its members, once all that leave are gone. O(members + places
   // + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(WorkloadId workload, GroupId group) const;
-  // What the group's queue could never have of that, whoever left it. O(resources x levels).
+  // What the group's queue could never have of that, whoever left it. O(members + resources x
+  // levels).
   [[nodiscard]] std::optional<QuotaShort> NeverFor(GroupId group,
                                                    std::span<const ResourceAmount> need) const;
 
