@@ -70,6 +70,16 @@ std::vector<std::string> GroupsRunningIn(const store::Store& store, std::string_
   return names;
 }
 
+// "3 PodGroups run in it: a/b, a/c, a/d", the first of them; empty: none do.
+std::string GroupsRunningText(const store::Store& store, std::string_view queue) {
+  const std::vector<std::string> groups = GroupsRunningIn(store, queue);
+  if (groups.empty()) return "";
+  constexpr size_t kShown = 3;
+  const auto shown = std::span(groups).first(std::min(groups.size(), kShown));
+  return fmt::format("pods of {} PodGroups run in it: {}{}", groups.size(), fmt::join(shown, ", "),
+                     groups.size() > kShown ? ", ..." : "");
+}
+
 std::unexpected<Problem> BadParent(Subject subject, std::string_view parent, std::string why) {
   return Invalid(subject, {api::InvalidField("spec.parent", parent, std::move(why))});
 }
@@ -137,12 +147,16 @@ Outcome<void> AdmitParent(const store::Store& store, Subject subject, const Json
   }
   const store::ObjectRef found = FindQueue(store, parent);
   if (found == nullptr) return Invalid(subject, {api::NotFoundField("spec.parent", parent)});
-  const std::string pods = PodsAllocatedTo(*found);
-  if (pods.empty() || !ChildrenOf(store, parent).empty()) return {};
+  std::string why = PodsAllocatedTo(*found);
+  if (!why.empty()) {
+    why = "it has allocated Pods: " + why;
+  } else {
+    why = GroupsRunningText(store, parent);
+  }
+  if (why.empty() || !ChildrenOf(store, parent).empty()) return {};
   return BadParent(subject, parent,
-                   fmt::format("queue {} cannot be the parent queue of queue {} because it has "
-                               "allocated Pods: {}",
-                               parent, subject.name, pods));
+                   fmt::format("queue {} cannot be the parent queue of queue {} because {}", parent,
+                               subject.name, why));
 }
 
 // Everything comes through the root, and who names no queue through the default one.
@@ -176,14 +190,9 @@ Outcome<void> AdmitQueueDeletion(const store::Store& store, Subject subject) {
                                    subject.name, pods));
     }
   }
-  if (const auto groups = GroupsRunningIn(store, subject.name); !groups.empty()) {
-    constexpr size_t kShown = 3;
-    const auto shown = std::span(groups).first(std::min(groups.size(), kShown));
+  if (const std::string groups = GroupsRunningText(store, subject.name); !groups.empty()) {
     return Forbidden(subject,
-                     fmt::format("queue {} cannot be deleted because pods of {} PodGroups run in "
-                                 "it: {}{}",
-                                 subject.name, groups.size(), fmt::join(shown, ", "),
-                                 groups.size() > kShown ? ", ..." : ""));
+                     fmt::format("queue {} cannot be deleted because {}", subject.name, groups));
   }
   const std::vector<std::string> children = ChildrenOf(store, subject.name);
   if (children.empty()) return {};

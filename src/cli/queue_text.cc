@@ -112,10 +112,12 @@ class Tree {
  private:
   void AddNotes(const api::JsonObject& quota, const std::string& indent) {
     std::string note;
-    if (quota.contains("leaving")) note += Text(quota, "leaving") + " is being given back";
-    if (quota.contains("promised")) {
-      note += fmt::format("{}{} is promised to who waits for that", note.empty() ? "" : ", ",
-                          Text(quota, "promised"));
+    for (const auto& [member, says] :
+         {std::pair("guarantee", "guaranteed"), std::pair("deserved", "deserved"),
+          std::pair("leaving", "being given back"),
+          std::pair("promised", "promised to who waits for that")}) {
+      if (!quota.contains(member)) continue;
+      note += fmt::format("{}{} is {}", note.empty() ? "" : ", ", Text(quota, member), says);
     }
     if (!note.empty()) notes_[rows_.size() - 1].push_back(indent + "    " + note);
   }

@@ -93,13 +93,13 @@ TEST(QueueTextTest, VolcanosQueuesStandInTheSameTree) {
         {"kind":"Queue","name":"root","exists":true,"active":true,"quotas":[{"resource":"cpu","used":"1"}],
          "waitingCount":0,"waiting":[]},
         {"kind":"Queue","name":"q","parent":"root","exists":true,"active":true,"stopped":true,
-         "quotas":[{"resource":"cpu","has":"2","used":"1","promised":"1","left":"0"}],"waitingCount":1,"waiting":[
+         "quotas":[{"resource":"cpu","has":"2","guarantee":"1","deserved":"1500m","used":"1","promised":"1","left":"0"}],"waitingCount":1,"waiting":[
            {"group":"ns/g","priority":0,"since":"2026-01-01T00:00:00Z","message":"queue q is closed"}]}]})"),
       R"(QUEUE          FLAVOR  RESOURCE  HAS  USED  BORROWED  LENT  LEFT  WAITING
 root (cohort)
 root                   cpu         -     1         -     -     -        0
   q (closed)           cpu         2     1         -     -     0        1
-      1 is promised to who waits for that
+      1 is guaranteed, 1500m is deserved, 1 is promised to who waits for that
       1. ns/g  priority 0, since 2026-01-01T00:00:00Z
            queue q is closed
 )");

@@ -140,6 +140,7 @@ int PrintWorkload(const Endpoint& endpoint, const Asked& asked, const env::HttpR
     if (!refused.empty()) text = std::move(refused);
   }
   if (text) *text += Refusals(endpoint, asked.namespace_name, asked.job, asked.workload);
+  if (text && !text->ends_with('\n')) *text += '\n';
   return Print(text);
 }
 

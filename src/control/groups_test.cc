@@ -126,7 +126,8 @@ TEST(Groups, MembersAreBoundTogetherAndTheStatusFollows) {
   Rig rig(Placing());
   rig.Start({MemberJson("a", 10)}, {NodeJson("n1", 11)});
   // Its group is not there.
-  EXPECT_TRUE(Says(rig.TakeOf("/pods/a/status"), "PodGroup ns/g does not exist."));
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/a/status"),
+                   "PodGroup ns/g does not exist: create it, or let the pods name another."));
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
 
   rig.Event("groups", "ADDED", GroupJson("g1", 112, 2));
@@ -306,7 +307,9 @@ TEST(Groups, APodOfVolcanosSchedulerWaitsForTheGroupThatIsMadeForIt) {
   };
   rig.Start({pod(10, "")}, {NodeJson("n1", 11)});
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
-  EXPECT_TRUE(Says(rig.TakeOf("/pods/a/status"), "PodGroup ns/podgroup-u-a does not exist."));
+  EXPECT_TRUE(
+      Says(rig.TakeOf("/pods/a/status"),
+           "PodGroup ns/podgroup-u-a does not exist: create it, or let the pods name another."));
   rig.Event(
       "groups", "ADDED",
       R"({"kind":"PodGroup","metadata":{"name":"podgroup-u-a","namespace":"ns","uid":"g1","resourceVersion":"112"},"spec":{"minMember":1}})");

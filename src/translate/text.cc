@@ -156,7 +156,8 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
   }
   switch (refusal.reasons.empty() ? ReasonKind::kNone : refusal.reasons.front().kind) {
     case ReasonKind::kGroupMissing:
-      return fmt::format("PodGroup {} does not exist", group);
+      return fmt::format("PodGroup {} does not exist: create it, or let the pods name another",
+                         group);
     case ReasonKind::kGangIncomplete: {
       const model::NameId role = refusal.reasons.front().detail;
       const std::string_view never =
