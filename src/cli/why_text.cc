@@ -57,7 +57,7 @@ std::string Promise(const api::JsonObject& promise) {
                         : Text(*leaver, "state") == "leaving" ? "leaves"
                                                               : "is to leave",
                         True(*leaver, "forIt") ? " for it" : "",
-                        until.empty() ? ""
+                        until.empty() ? overdue ? ", though its workload is evicted" : ""
                         : overdue     ? ", though its grace was over at "
                                       : ", at the latest at ",
                         until);

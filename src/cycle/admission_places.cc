@@ -182,8 +182,9 @@ bool Admissions::TakeVictims(const model::State& state, std::span<const model::P
   std::set<WorkloadId> leaving(left.begin(), left.end());
   for (const model::PodId pod : pods) {
     const WorkloadId id = state.WorkloadOf(pod);
-    // Who does not go with the workload goes by itself.
-    if (!id.valid() || ChargedTo(state.workloads().at(id)).charges.empty() ||
+    // Who does not go with the workload, or did not, goes by itself.
+    if (!id.valid() || state.pods().at(pod).overdue ||
+        ChargedTo(state.workloads().at(id)).charges.empty() ||
         std::ranges::find(left, id) != left.end()) {
       n.pods.push_back(pod);
       continue;

@@ -315,17 +315,16 @@ PodId Engine::LeastHolder(NodeId node, PodId below) const {
 
 void Engine::SetGraceTimer(PodId pod) {
   const model::Pod& row = state_.pods().at(pod);
-  if (!row.terminating || row.overdue || !row.node.valid() || row.deletion_deadline == Instant{}) {
-    return;
-  }
-  const Instant at = row.deletion_deadline + limits::kOverdueAfter;
+  const Instant by = state_.LeavesBy(pod);
+  if (row.overdue || !row.node.valid() || by == Instant{}) return;
+  const Instant at = by + limits::kOverdueAfter;
   if (pod.value >= grace_of_.size()) grace_of_.resize(state_.pods().size());
   if (std::exchange(grace_of_[pod.value], at) == at) return;
   graces_.push_back({.at = at, .pod = pod});
   std::ranges::push_heap(graces_, std::greater<>(), &Timer::at);
 }
 
-// Who does not go although its grace is long over leaves no room that anyone could wait for.
+// Who does not go although it was long to leaves no room that anyone could wait for.
 void Engine::EndGraces(Instant now) {
   while (!graces_.empty() && graces_.front().at <= now) {
     std::ranges::pop_heap(graces_, std::greater<>(), &Timer::at);
@@ -333,7 +332,7 @@ void Engine::EndGraces(Instant now) {
     graces_.pop_back();
     // It may be of a pod that had the row before, or of a grace that was changed.
     if (std::exchange(grace_of_[timer.pod.value], Instant{}) != timer.at) continue;
-    if (state_.pods().used(timer.pod) && state_.pods().at(timer.pod).terminating)
+    if (state_.pods().used(timer.pod) && state_.LeavesBy(timer.pod) != Instant{})
       state_.NoteOverdue(timer.pod);
   }
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "cycle/test_joint.h"
 
 namespace berth::cycle {
@@ -292,6 +293,69 @@ TEST(SlotsTest, APlaceThatWasLostIsHadAgainByWhoStandsThere) {
   EXPECT_EQ(world.FreeCpu("n1"), 0);
   world.Put(TestPod{.name = "other", .cpu = 1000, .priority = 5, .created = 4});
   EXPECT_EQ(world.Cycle(), "") << "it is kept for the next";
+}
+
+// Goal: nobody waits without end for pods of an evicted workload that nobody stops: its Job was
+// orphaned, or the server refuses to have it stopped. Method: a more important pod waits for what
+// they are to leave; after a minute it evicts one, and a workload the other.
+TEST(SlotsTest, PodsOfAnEvictedWorkloadThatNobodyStopsAreAsAnyOthers) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 3000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  const WorkloadSpec a{.name = "a", .count = 2};
+  world.Starts(a);
+  world.Bound({.name = "a-0", .cpu = 1000, .created = 1}, "a", "n1");
+  world.Bound({.name = "a-1", .cpu = 1000, .created = 2}, "a", "n1");
+  world.IsTold(a);
+  world.Put(TestPod{.name = "urgent", .cpu = 1000, .priority = 10, .created = 3});
+  EXPECT_EQ(world.Cycle(), "");
+  const auto is_evicted = [&](const std::string& pod) {
+    return world.state().pods().at(world.state().FindPod(pod)).evicted_for.valid();
+  };
+  EXPECT_FALSE(is_evicted("uid-a-1")) << "it leaves by itself";
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_EQ(world.engine.wake_at(), world.now + limits::kOverdueAfter);
+  world.now = world.now + limits::kOverdueAfter;
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_TRUE(is_evicted("uid-a-1"));
+  world.Put(WorkloadSpec{.name = "b", .priority = 10, .created = 4, .preempts = true});
+  EXPECT_EQ(world.Cycle(),
+            "evict pod default/a-0 for default/b; default/b finds nodes for 0 of 1, promised; ");
+}
+
+// Goal: they are of their workload again once that stays after all.
+TEST(SlotsTest, WhoWasNotStoppedStaysWithItsWorkload) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 3000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  const WorkloadSpec a{.name = "a"};
+  world.Starts(a);
+  world.Bound({.name = "a-0", .cpu = 1000, .created = 1}, "a", "n1");
+  world.IsTold(a);
+  const auto row = [&]() -> const model::Pod& {
+    return world.state().pods().at(world.state().FindPod("uid-a-0"));
+  };
+  world.now = world.now + limits::kOverdueAfter;
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_TRUE(row().overdue);
+  world.Remove("a");
+  EXPECT_FALSE(row().overdue);
+  // Who is being deleted has its own time.
+  world.Put(a);
+  world.Starts(a);
+  world.IsTold(a);
+  world.now = world.now + limits::kOverdueAfter;
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_TRUE(row().overdue);
+  world.Put(TestPod{.name = "a-0",
+                    .cpu = 1000,
+                    .created = 1,
+                    .node = "n1",
+                    .terminating = true,
+                    .deadline = world.now.seconds() + 30},
+            "a");
+  EXPECT_FALSE(row().overdue);
+  EXPECT_EQ(world.Cycle(), "");
 }
 
 TEST(SlotsTest, WhoIsEvictedOrGoneHasNoPlaces) {

@@ -114,6 +114,7 @@ class QuotaWorld {
     const model::Workload& row = state().workloads().at(state().FindWorkload(facts.uid));
     facts.status.reserved = facts.status.admitted = true;
     facts.status.evicted_for = model::EvictedFor::kOther;
+    facts.status.evicted_at = now;
     facts.reserved = row.reserved;
     engine.Apply(facts);
   }

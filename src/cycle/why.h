@@ -34,8 +34,8 @@ struct Leaver {
   model::KeyId pod;
   bool for_it = false;  // Who asks is who its room is promised to.
   bool deleting = false;
-  bool overdue = false;  // It is still there although its grace is over.
-  Instant until;         // When its grace is over; zero: unknown.
+  bool overdue = false;  // It is still there although it was to be gone (Pod::overdue).
+  Instant until;         // When its grace is over; zero: unknown, or it has none.
 };
 // In the order of names. O(claims of the node).
 [[nodiscard]] std::vector<Leaver> WhoLeaves(const model::State& state, model::NodeId node,

@@ -100,7 +100,9 @@ struct Pod {
   // be. And how often that was, after which it is doubtful. Forgotten by a restart.
   Instant spared_until;
   uint32_t spared_count = 0;
-  bool overdue = false;  // It is being deleted and did not go when its grace was over.
+  // It is being deleted and did not go when its grace was over; or its workload was evicted, and
+  // nobody had its pods go.
+  bool overdue = false;
   WriteStage write = WriteStage::kNone;
   uint32_t attempts = 0;     // Cycles that found no node, since it was last placed.
   uint32_t errors = 0;       // Writes in a row that failed.

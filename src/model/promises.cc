@@ -234,16 +234,33 @@ void State::ApplyStands(const NominationStands& facts) {
   changed_pods_.push_back(id);
 }
 
+Instant State::LeavesBy(PodId id) const {
+  const Pod& pod = pods_.at(id);
+  if (pod.terminating) return pod.deletion_deadline;
+  const WorkloadId workload = WorkloadOf(id);
+  if (!workload.valid()) return {};
+  const WorkloadStatus& status = workloads_.at(workload).status;
+  return StageOf(status) == WorkloadStage::kEvicted ? status.evicted_at : Instant{};
+}
+
 void State::NoteOverdue(PodId id) {
   Pod& pod = pods_.mutable_at(id);
-  CHECK(pod.terminating);
+  CHECK(pod.terminating || LeavesBy(id) != Instant{});
   if (faults_.wait_for_overdue) return;
   if (pod.overdue || pod.terminal || !pod.node.valid()) return;
+  // Who is evicted by itself as well leaves for that.
+  if (!pod.terminating && (pod.released || pod.evicted_for.valid())) return;
   pod.overdue = true;
   pod.released = false;
   EndEviction(id);
   SettleClaims(id);
   NoteSlot(id);
+}
+
+// Who stays with its workload, or leaves with it by a decision that is yet to be written.
+void State::EndOverdue(PodId id) {
+  Pod& pod = pods_.mutable_at(id);
+  if (pod.overdue && !pod.terminating && LeavesBy(id) == Instant{}) pod.overdue = false;
 }
 
 // Whether it is evicted for somebody, and what its budgets are charged for that, end together: but

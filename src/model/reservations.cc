@@ -154,6 +154,14 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   if (IsLeaving(id)) Unseat(id);
   Spare(spared);
   const Workload& after = workloads_.at(id);
+  // By when its pods are to be gone is another time now.
+  const auto evicted_at = [](const Workload& of) {
+    return StageOf(of.status) == WorkloadStage::kEvicted ? of.status.evicted_at : Instant{};
+  };
+  if (evicted_at(before) != evicted_at(after)) {
+    const std::vector<PodId> pods = PodsOf(id);
+    changed_pods_.insert(changed_pods_.end(), pods.begin(), pods.end());
+  }
   if (after != before) changed_workloads_.push_back(id);
   const bool holds = !ChargedTo(before).charges.empty() && !ChargedTo(after).charges.empty();
   if (holds && IsOfOtherPriorityClass(before, after))

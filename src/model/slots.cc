@@ -249,6 +249,7 @@ void State::PutPods(Transaction& t, WorkloadId id) {
     if (!charged.valid() || ledger_.claim(charged).state == ClaimState::kReserved) continue;
     const Pod& row = pods_.at(pod);
     if (row.released || row.evicted_for.valid()) continue;
+    EndOverdue(pod);
     Claim claim = ledger_.claim(charged);
     SetLeaving(claim, pod);
     if (SameClaim(ledger_.claim(charged), claim)) continue;

@@ -321,6 +321,7 @@ void State::ApplyPod(const PodUpsert& facts) {
     pod.start = facts.start;
   }
   if (facts.terminating) pod.deletion_deadline = facts.deletion_deadline;
+  if (facts.terminating && !pod.terminating) pod.overdue = false;
   pod.terminating = pod.terminating || facts.terminating;
   pod.terminal = pod.terminal || facts.terminal;
   pod.succeeded = pod.succeeded || facts.succeeded;
@@ -367,6 +368,7 @@ void State::SettleBound(PodId id, ClaimId claim) {
   const NodeId node = RowOfNode(pod.node);
   // Bound elsewhere it leaves no room where it was to be evicted.
   if (claim.valid() && ledger_.claim(claim).account.node() != node) EndEviction(id);
+  EndOverdue(id);
   pod.promised = pod.slot = pod.void_node = NameId{};
   const bool evicted = IsToLeave(id);
   const bool leaving = evicted || (pod.terminating && !pod.overdue);

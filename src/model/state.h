@@ -304,7 +304,11 @@ class State {
   // promises nothing any more. Whether it was. A node of that name that comes later promises it
   // nothing either, until it is nominated anew.
   bool VoidAbsentNomination(PodId pod);
-  // A pod that is being deleted did not go when its grace was over: nobody can count on its room.
+  // By when the pod is to leave its node by itself, as objects say: who is being deleted, or whose
+  // workload is evicted. Zero: it is not.
+  [[nodiscard]] Instant LeavesBy(PodId pod) const;
+  // It did not go then: nobody can count on its room. Who is not being deleted is as any pod again,
+  // and may be evicted, until its workload does not leave any more.
   void NoteOverdue(PodId pod);
   // A pod whose eviction was refused may be evicted again: its time is over.
   void EndSparing(PodId pod);
@@ -366,6 +370,7 @@ class State {
                std::span<const PodId> victims);
   void NoteReserved(PodId pod, NodeId node);
   void EndEviction(PodId pod);
+  void EndOverdue(PodId pod);
   void ApplyRefused(const EvictionRefused& facts);
   void NoteLost(PodId holder, ReasonKind why, NameId node);
   void TouchNodeOf(PodId pod, TouchKinds kinds);
