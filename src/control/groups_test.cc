@@ -71,7 +71,8 @@ TEST(Groups, WhyIsToldOfTheWholeGroup) {
       << lacks;
   EXPECT_NE(lacks.find(R"("members":{"waiting":2})"), std::string::npos) << lacks;
   EXPECT_NE(lacks.find(R"("reasons":[])"), std::string::npos) << lacks;
-  EXPECT_NE(lacks.find("PodGroup ns/g lacks members: it needs 3 more, and 2 wait."),
+  EXPECT_NE(lacks.find("PodGroup ns/g lacks members: it needs 3 more, and 2 wait; make more, or "
+                       "lower its spec.minMember."),
             std::string::npos)
       << lacks;
   EXPECT_NE(lacks.find(R"("pods":[{"pod":"ns/a","state":"waiting"},{"pod":"ns/b")"),
@@ -136,7 +137,7 @@ TEST(Groups, MembersAreBoundTogetherAndTheStatusFollows) {
       BodyOf(waits),
       R"({"metadata":{"uid":"g1","resourceVersion":"112"},"status":{"phase":"Inqueue","running":0,"succeeded":0,"failed":0,)"
       R"("conditions":[{"type":"Unschedulable","status":"True","reason":"NotEnoughTasks",)"
-      R"("message":"PodGroup ns/g lacks members: it needs 2 more, and 1 wait.","transitionID":"112",)"
+      R"("message":"PodGroup ns/g lacks members: it needs 2 more, and 1 wait; make more, or lower its spec.minMember.","transitionID":"112",)"
       R"("lastTransitionTime":"2027-01-15T08:00:00Z"}]}})");
   rig.Answer(waits, 200, "{}");
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
@@ -235,7 +236,9 @@ TEST(Groups, AGangThatHasAPartSaysWhatItLacks) {
     const size_t at = status.find(R"("message":")") + 11;
     return status.substr(at, status.find('"', at) - at);
   };
-  EXPECT_EQ(told(), "PodGroup ns/g lacks members: it needs 3 more, and 2 wait.");
+  EXPECT_EQ(told(),
+            "PodGroup ns/g lacks members: it needs 3 more, and 2 wait; make more, or lower its "
+            "spec.minMember.");
   rig.Event("pods", "ADDED", MemberJson("c", 115));
   rig.Answer(rig.TakeOf("/pods/a/binding"), 201, "{}");
   rig.Event("pods", "MODIFIED", MemberJson("a", 116, "n1"));
@@ -396,7 +399,7 @@ TEST(Groups, AMissingPriorityClassIsTold) {
   EXPECT_TRUE(
       Says(waits,
            R"("message":"PodGroup ns/g lacks members: it needs 1 more, and 0 wait of those whose )"
-           R"(spec.schedulerName is served here. )" +
+           R"(spec.schedulerName is served here; make more, or lower its spec.minMember. )" +
                note + R"(",)"))
       << BodyOf(waits);
   rig.Answer(waits, 200, "{}");

@@ -4,12 +4,14 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cycle/admissions.h"
 
 namespace berth::cycle {
 
+using model::NameId;
 using model::QueueBar;
 using model::WorkloadId;
 
@@ -31,13 +33,40 @@ std::optional<gang::Unready> Admissions::WhyUnready(const model::State& state,
   return gang::WhyUnready(state, workload);
 }
 
-// Whether it stood elsewhere than its groups have it stand.
+// Whether who lacks nothing but room in the queues of its groups stands in line for its quota all
+// the same: others may be evicted for it, whose pods have that room, or those behind it are not to
+// pass it.
+bool Admissions::MayAskForRoom(const model::State& state, NameId line,
+                               const gang::Unready& unready) {
+  if (!unready.why || !gang::IsForQuota(*unready.why)) return false;
+  const model::Queue* queue = RowOf(state, line);
+  return queue != nullptr && (queue->strict_fifo || MayEvictAny(*queue));
+}
+
+// Whether it stood elsewhere than its groups have it stand, or is to be looked at.
 bool Admissions::FollowGangs(const model::State& state, WorkloadId workload) {
-  if (IsAsItsGangs(state, workload)) return false;
+  if (IsAsItsGangs(state, workload)) {
+    std::vector<gang::Shortage>& lacks = entries_[workload.value].lacks;
+    if (!lacks.empty()) lacks = gang::ShortagesOf(state, workload);
+    return false;
+  }
+  StandAnew(state, workload);
+  return true;
+}
+
+// What it was told stands until it is looked at.
+void Admissions::StandAnew(const model::State& state, WorkloadId workload) {
+  std::optional<model::WorkloadRefusal> told;
+  if (entries_[workload.value].mode == Mode::kInLine) told = entries_[workload.value].refusal;
   Leave(workload);
   entries_[workload.value] = Entry{};
   Enter(state, workload);
-  return true;
+  Entry& entry = entries_[workload.value];
+  if (entry.mode == Mode::kInLine && !entry.refusal) entry.refusal = std::move(told);
+}
+
+bool Admissions::AwaitsRoom(const model::State& state, WorkloadId workload) {
+  return IsPromised(state, workload) && !gang::HasRoomNow(state, workload);
 }
 
 void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
@@ -53,14 +82,25 @@ void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
 }
 
 void Admissions::NoteGroupQuota(const model::State& state) {
+  const bool others = std::exchange(keeping_seen_, state.keeping_moves()) != state.keeping_moves();
   const std::set<WorkloadId> waiting = short_;
-  for (const WorkloadId workload : waiting) FollowGangs(state, workload);
+  for (const WorkloadId workload : waiting) {
+    const Entry& entry = entries_[workload.value];
+    if (others && entry.mode == Mode::kInLine && !entry.lacks.empty()) {
+      StandAnew(state, workload);
+    } else {
+      FollowGangs(state, workload);
+    }
+  }
 }
 
 std::vector<WorkloadId> Admissions::MissedByGroups(const model::State& state) const {
   std::vector<WorkloadId> missed;
   for (const WorkloadId workload : short_) {
-    if (!WhyUnready(state, workload)) missed.push_back(workload);
+    const bool is_due = entries_[workload.value].mode == Mode::kApart
+                            ? StandsInLine(state, workload)
+                            : !IsAsItsGangs(state, workload);
+    if (is_due) missed.push_back(workload);
   }
   return missed;
 }
@@ -91,12 +131,28 @@ bool Admissions::WaitsInGang(const model::State& state, WorkloadId workload) con
          std::ranges::any_of(state.workloads().at(workload).slots, names_one);
 }
 
+// Whether its groups have it stand in line.
+bool Admissions::StandsInLine(const model::State& state, WorkloadId workload) {
+  const std::optional<gang::Unready> unready = WhyUnready(state, workload);
+  const auto local = state.local_queues().FindKey(state.workloads().at(workload).local_queue);
+  return !unready || (local.valid() &&
+                      MayAskForRoom(state, state.local_queues().at(local).cluster_queue, *unready));
+}
+
 // Whether it stands where its groups have it stand, and was told what they lack.
 bool Admissions::IsAsItsGangs(const model::State& state, WorkloadId workload) const {
   const Entry& entry = entries_[workload.value];
   const std::optional<gang::Unready> unready = WhyUnready(state, workload);
-  if (entry.mode == Mode::kInLine) return !unready;
-  return unready && SaysTheSame(entry.refusal->gang, unready->why);
+  if (!unready) {
+    return entry.mode == Mode::kInLine && entry.lacks.empty() &&
+           entry.awaits_room == AwaitsRoom(state, workload);
+  }
+  const bool asks = StandsInLine(state, workload);
+  if (entry.mode == Mode::kInLine) {
+    return asks && !entry.lacks.empty() &&
+           gang::IsNoneLess(entry.lacks, gang::ShortagesOf(state, workload));
+  }
+  return !asks && SaysTheSame(entry.refusal->gang, unready->why);
 }
 
 }  // namespace berth::cycle

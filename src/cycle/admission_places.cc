@@ -49,7 +49,8 @@ bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, Beside besi
                          ? FindPlacesNow(state, placer, beside, n, asked)
                          : HelpsPlaces(state, placer, n);
   if (found || n.outrun) return found;
-  return FindPlacesOtherwise(state, placer, beside, n) || FindPlacesToCome(state, placer, asked, n);
+  return FindPlacesOtherwise(state, placer, beside, n) ||
+         FindPlacesToCome(state, placer, asked, n) || FindFewerPlaces(state, placer, asked, n);
 }
 
 // On nodes of the flavors that it gets, or of others of which there is quota, too.
@@ -146,6 +147,46 @@ bool Admissions::FindPlacesToCome(model::State& state, SlotPlacer& placer,
     const model::WorkloadSlots& set = slots[refusal.pod_set];
     // Nobody is of less.
     refusal.evicts_below = set.preempts ? set.priority : std::numeric_limits<int64_t>::min();
+  }
+  return false;
+}
+
+// As many of its pods as find nodes, where it may start with those.
+bool Admissions::FindFewerPlaces(model::State& state, SlotPlacer& placer,
+                                 std::span<const Nomination> asked, Nomination& n) const {
+  if (n.refusal.places.empty() || n.refusal.places.front().topology) return false;
+  if (IsPromised(state, n.workload)) return false;
+  for (const Nomination& each : asked) {
+    Nomination fewer = each;
+    const std::vector<quota::CountRange> ranges =
+        RangesOf(state, state.workloads().at(n.workload), each.counts);
+    // What all together are charged is shared out among them.
+    const auto put = [&](std::span<const uint32_t> of) {
+      fewer.counts.assign(of.begin(), of.end());
+      for (size_t i = 0; i < of.size(); ++i) {
+        std::vector<quota::FlavorChoice>& choices = fewer.flavors.pod_sets[i].choices;
+        for (size_t k = 0; k < choices.size(); ++k) {
+          const model::Amount all = each.flavors.pod_sets[i].choices[k].amount;
+          choices[k].amount = all == 0 ? 0 : all / ranges[i].count * of[i];
+        }
+      }
+    };
+    const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> of) {
+      put(of);
+      SlotPlacer::Places places = placer.Place(n.workload, ReservationOfNomination(state, fewer));
+      if (places) fewer.places = *std::move(places);
+      return places.has_value();
+    });
+    if (!counts) continue;
+    // The last for whom there were places were the most.
+    put(*counts);
+    n = std::move(fewer);
+    return true;
+  }
+  for (model::PlacesRefusal& refusal : n.refusal.places) {
+    const quota::CountRange range =
+        RangesOf(state, state.workloads().at(n.workload), {})[refusal.pod_set];
+    if (range.count_min < range.count) refusal.fewest = range.count_min;
   }
   return false;
 }

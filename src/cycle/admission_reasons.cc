@@ -51,7 +51,7 @@ void Admissions::TellBehind(model::State& state, NameId name, Plan& plan) {
   WorkloadRefusal refusal{.bar = lines_.shape_of(first).refusal->bar};
   // What bars all of the queue bars them, too.
   const bool of_itself = refusal.bar == QueueBar::kNone || refusal.bar == QueueBar::kFull ||
-                         refusal.bar == QueueBar::kTooMany;
+                         refusal.bar == QueueBar::kTooMany || refusal.bar == QueueBar::kGang;
   if (of_itself) refusal = {.bar = QueueBar::kBehind, .behind = state.workloads().at(first).key};
   Tell(first, *lines_.shape_of(first).refusal, plan);
   std::vector<WorkloadId> unaware;

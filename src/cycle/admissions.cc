@@ -4,7 +4,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/check.h"
 #include "base/limits.h"
 #include "cycle/wanted_places.h"
 #include "quota/counts.h"
@@ -195,15 +194,25 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
   for (const model::WorkloadSlots& slots : row.slots) {
     if (slots.gang.valid()) of_gang_[slots.gang].insert(workload);
   }
+  std::vector<gang::Shortage> lacks;
   if (std::optional<gang::Unready> unready = WhyUnready(state, workload)) {
     if (unready->why && gang::IsForQuota(*unready->why)) short_.insert(workload);
-    Apart(workload, QueueBar::kGang);
-    entries_[workload.value].refusal->gang = std::move(unready->why);
     if (row.promised != model::Reservation{}) unready_.insert(workload);
-    return;
+    if (!MayAskForRoom(state, queue.cluster_queue, *unready)) {
+      Apart(workload, QueueBar::kGang);
+      entries_[workload.value].refusal->gang = std::move(unready->why);
+      return;
+    }
+    lacks = gang::ShortagesOf(state, workload);
   }
-  entries_[workload.value] = {
-      .mode = Mode::kInLine, .line = queue.cluster_queue, .from = {}, .refusal = {}};
+  const bool awaits_room = AwaitsRoom(state, workload);
+  if (awaits_room) short_.insert(workload);
+  entries_[workload.value] = {.mode = Mode::kInLine,
+                              .line = queue.cluster_queue,
+                              .from = {},
+                              .refusal = {},
+                              .lacks = std::move(lacks),
+                              .awaits_room = awaits_room};
   Stand(state, workload, queue.cluster_queue);
 }
 
@@ -213,7 +222,8 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
   if (lines_.Find(line) == nullptr) NoteByAge(state, line);
   WorkloadLines::Key key{.priority = row.priority};
   if (by_age_.contains(line)) key.queued_at = QueuedAt(row);
-  if (row.promised != model::Reservation{}) key.alone = workload;
+  const bool lacks_room = !entries_[workload.value].lacks.empty();
+  if (row.promised != model::Reservation{} || lacks_room) key.alone = workload;
   for (const model::WorkloadSlots& slots : row.slots) {
     key.slots.push_back({.class_id = slots.class_id,
                          .count = slots.count,
@@ -361,6 +371,19 @@ std::vector<WorkloadId> Admissions::Heads(model::State& state, Plan& plan) {
   return heads;
 }
 
+// With how many pods of each set it may start. `counts`: the most; empty: all.
+std::vector<quota::CountRange> Admissions::RangesOf(const model::State& state, const Workload& row,
+                                                    std::span<const uint32_t> counts) {
+  std::vector<quota::CountRange> ranges;
+  for (uint32_t i = 0; i < row.slots.size(); ++i) {
+    const model::WorkloadSlots& slots = row.slots[i];
+    ranges.push_back(
+        {.count = counts.empty() ? slots.count : counts[i],
+         .count_min = std::max(slots.count - slots.missing_max, gang::FewestOf(state, row, i))});
+  }
+  return ranges;
+}
+
 // One look at a workload, as if nothing were promised to it.
 class Admissions::Look {
  public:
@@ -394,6 +417,10 @@ class Admissions::Look {
 
   // Its pods are to have places, too; outlives this.
   void AskFor(WantedPlaces* wanted) { wanted_ = wanted; }
+  // The queues of its groups have no room for it: others are to leave until they have.
+  void AskForRoom(std::function<bool(std::span<const quota::Victim>)> has_room) {
+    has_room_ = std::move(has_room);
+  }
 
   [[nodiscard]] quota::FlavorAssignment Assign() {
     quota::MisplacedOf misplaced;
@@ -409,7 +436,7 @@ class Admissions::Look {
 
   // Whether it gets that quota, now or once others are gone; if so that is the nomination.
   bool Gets(quota::FlavorAssignment flavors, Nomination& nomination) {
-    if (flavors.mode == FlavorMode::kFit) {
+    if (flavors.mode == FlavorMode::kFit && !has_room_) {
       nomination.verdict = Nomination::Verdict::kFits;
       nomination.flavors = std::move(flavors);
       return true;
@@ -495,13 +522,7 @@ class Admissions::Look {
 
   // With fewer pods, where it may start with those; as many as get it quota.
   bool GetsLess(const Workload& row, Nomination& nomination) {
-    std::vector<quota::CountRange> ranges;
-    for (uint32_t i = 0; i < row.slots.size(); ++i) {
-      const model::WorkloadSlots& slots = row.slots[i];
-      ranges.push_back(
-          {.count = slots.count,
-           .count_min = std::max(slots.count - slots.missing_max, gang::FewestOf(state_, row, i))});
-    }
+    const std::vector<quota::CountRange> ranges = RangesOf(state_, row, {});
     const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
       for (size_t i = 0; i < fewer.size(); ++i) pod_sets_[i].count = fewer[i];
       if (wanted_ != nullptr) wanted_->SetCounts(fewer);
@@ -525,12 +546,17 @@ class Admissions::Look {
   // For all demands; most often that is the one that was asked for last.
   std::optional<std::vector<quota::Victim>> VictimsFor(const quota::FlavorAssignment& flavors) {
     preemptor_.demands = flavors.demands;
-    if (wanted_ != nullptr) {
-      quota::Preemptor for_places = preemptor_;
-      for_places.has_rest = [&](std::span<const quota::Victim> victims) {
-        return wanted_->AreThereWithout(flavors, victims);
+    if (wanted_ != nullptr || has_room_) {
+      quota::Preemptor for_rest = preemptor_;
+      std::vector<quota::Demand> demands = flavors.demands;
+      // Whoever has some of what it asks for may have that room, too.
+      for (quota::Demand& demand : demands) demand.lacks = demand.lacks || has_room_ != nullptr;
+      for_rest.demands = demands;
+      for_rest.has_rest = [&](std::span<const quota::Victim> victims) {
+        return (!has_room_ || has_room_(victims)) &&
+               (wanted_ == nullptr || wanted_->AreThereWithout(flavors, victims));
       };
-      return quota::FindVictims(state_, t_, for_places, held_->of, &held_->over);
+      return quota::FindVictims(state_, t_, for_rest, held_->of, &held_->over);
     }
     if (asked_ && preemptor_.demands.size() == 1 && preemptor_.demands.front() == *asked_)
       return std::move(found_);
@@ -545,6 +571,7 @@ class Admissions::Look {
   std::vector<quota::PodSet> pod_sets_;
   FlavorScans::Positions positions_;
   WantedPlaces* wanted_ = nullptr;
+  std::function<bool(std::span<const quota::Victim>)> has_room_;
   std::optional<quota::Demand> asked_;  // Whom was looked for last.
   std::optional<std::vector<quota::Victim>> found_;
 };
@@ -560,11 +587,18 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
     return nomination;
   }
   const Workload& row = state.workloads().at(workload);
-  const bool stands = IsPromised(state, workload) && IsLeft(state, model::QuotaView::kFuture, row);
+  const std::optional<gang::Unready> unready = WhyUnready(state, workload);
+  const bool stands =
+      !unready && IsPromised(state, workload) && IsLeft(state, model::QuotaView::kFuture, row);
   model::Transaction t = state.Begin();
   quota::TakeAway(state, t, row.uid);
   Look look(state, t, row, queue, stands ? nullptr : &held);
   look.LeaveOut(without);
+  if (unready) {
+    look.AskForRoom([&](std::span<const quota::Victim> victims) {
+      return gang::HasRoomWithout(state, t, workload, RowsOf(state, victims));
+    });
+  }
   std::optional<WantedPlaces> wanted;
   if (placer != nullptr) {
     wanted.emplace(state, *placer, workload, entries_[workload.value].line);
@@ -578,14 +612,20 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
       nomination = {.workload = workload};
       look.BeginAt({});
     }
-    if (!look.GetsSome(row, nomination) && !spared_.empty()) look.NameSpared(nomination);
+    if (look.GetsSome(row, nomination)) return nomination;
+    if (!spared_.empty()) look.NameSpared(nomination);
+    // Of quota that it lacks as well the reasons tell.
+    if (unready && nomination.refusal.reasons.empty())
+      nomination.refusal = WorkloadRefusal{.bar = QueueBar::kGang, .gang = unready->why};
     return nomination;
   }
   quota::FlavorAssignment flavors = look.Assign();
-  if (flavors.mode == FlavorMode::kFit && look.Gets(flavors, nomination)) return nomination;
+  const bool awaits_room = entries_[workload.value].awaits_room;
+  if (flavors.mode == FlavorMode::kFit && !awaits_room && look.Gets(flavors, nomination))
+    return nomination;
   nomination.refusal = RefusalOf(flavors);
   nomination.flavors = std::move(flavors);
-  nomination.as_promised = IsLeft(state, model::QuotaView::kPhysical, row);
+  nomination.as_promised = !awaits_room && IsLeft(state, model::QuotaView::kPhysical, row);
   nomination.verdict = nomination.as_promised ? Verdict::kFits : Verdict::kWaits;
   // What it is told stays as it was promised.
   const std::optional<WorkloadRefusal>& told = entries_[workload.value].refusal;
@@ -601,7 +641,12 @@ void ChargeKept(model::State& state, model::Transaction& t, const Workload& row,
                 const std::map<QueueId, std::vector<quota::Demand>>& kept, QueueId root) {
   const auto found = kept.find(root);
   if (found == kept.end()) return;
-  for (const quota::Demand& d : found->second) quota::Charge(state.vocabulary(), t, row.uid, d);
+  constexpr int64_t kClaimsMax = 64;  // Of a demand.
+  for (const quota::Demand& d : found->second) {
+    // Beyond what is counted nothing is kept.
+    if (state.ledger().slots_charged() > limits::kSlotsMax * 2 - kClaimsMax) return;
+    quota::Charge(state.vocabulary(), t, row.uid, d);
+  }
 }
 
 }  // namespace
@@ -802,8 +847,13 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
   }
   if (n.verdict == Verdict::kRefused) KeepFor(state, n, round.kept);
   const bool others = round.served.contains(root) || round.kept.contains(root);
-  if (n.verdict == Verdict::kPreempts && others && !StillHelps(state, n, round.kept))
-    n = Nominate(state, n.workload, round.held);
+  // Queues of groups are of all trees.
+  const bool lacks_room = !entries_[n.workload.value].lacks.empty();
+  const auto holds = [&] {
+    if (lacks_room) return round.served.empty() && !others;
+    return !others || StillHelps(state, n, round.kept);
+  };
+  if (n.verdict == Verdict::kPreempts && !holds()) n = Nominate(state, n.workload, round.held);
   const bool is_next = n.verdict == Verdict::kPreempts ||
                        (n.verdict == Verdict::kFits && StillFits(state, n, round.kept));
   if (!is_next) {
@@ -902,60 +952,13 @@ std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
   return lines_.MembersOf(cluster_queue);
 }
 
-std::vector<WorkloadId> Admissions::Missed(const model::State& of,
-                                           const place::Evaluator& evaluator,
-                                           const SlotPlacer::Options& placing, bool each) const {
-  for (uint32_t i = 0; i < of.workloads().size(); ++i)
-    CHECK(HoldingOf(of, WorkloadId{i}) == (i < holds_.size() ? holds_[i] : Holding{}));
-  std::vector<WorkloadId> missed = MissedByGroups(of);
-  model::State state = of;  // What is asked tries changes of claims.
-  Held held(*this, state);
-  ClassCaches caches(/*bytes_max=*/0);
-  ClassPlaces counted;
-  place::PreemptionScratch scratch;
-  const Kept nothing_kept;
-  // Whether nodes are what still keeps it waiting.
-  const auto is_placeless = [&](Nomination& n, const WorkloadRefusal& told) {
-    if (told.places.empty()) return false;
-    SlotPlacer placer(state, evaluator, caches, counted, scratch, placing);
-    placer.Heed(promised_places_);
-    return !FindPlaces(state, placer, {nothing_kept, held, {}}, n);
-  };
-  // Trees where somebody leaves: who waits there is looked at once that one is gone.
-  std::set<QueueId> leaving;
-  for (const auto& [queue, holders] : holders_) {
-    const QueueId q = state.queues().Find(QueueKind::kClusterQueue, queue);
-    if (q.valid() && holders.begin()->evicted) leaving.insert(state.queues().RootOf(q));
-  }
-  for (const auto& [name, line] : lines_.lines()) {
-    for (const WorkloadId workload : lines_.MembersOf(name)) {
-      if (IsToBeTried(state, workload)) continue;
-      const WorkloadLines::Shape& shape = lines_.shape_of(workload);
-      if (!each && shape.first().workload != workload) continue;
-      // Who waits for room for its claims is looked at with the next change in its tree.
-      const bool is_full = shape.refusal->bar == QueueBar::kFull;
-      Nomination n = Nominate(state, workload, held);
-      // It may come to be another, with places.
-      const bool nominated =
-          n.verdict == Nomination::Verdict::kFits || n.verdict == Nomination::Verdict::kPreempts;
-      const bool placeless = nominated && is_placeless(n, *shape.refusal);
-      // Beside those that leave already it may evict whom it could not when it was looked at: who
-      // got what was left since.
-      const bool preempts =
-          n.verdict == Nomination::Verdict::kPreempts && !leaving.contains(RootOf(state, workload));
-      const bool gets = n.verdict == Nomination::Verdict::kFits || preempts;
-      if (!is_full && gets && !placeless) missed.push_back(workload);
-      if (IsStrict(state, name)) break;
-    }
-  }
-  return missed;
-}
-
 void Admissions::AddTo(Hasher& hasher) const {
   hasher.Add(entries_.size());
   for (const Entry& entry : entries_) {
     hasher.Add(entry.mode).Add(entry.from.ns).Add(entry.line.value);
-    hasher.Add(entry.refusal.has_value());
+    hasher.Add(entry.refusal.has_value()).Add(entry.awaits_room).Add(entry.lacks.size());
+    for (const gang::Shortage& of : entry.lacks)
+      hasher.Add(of.group.value).Add(of.resource.value).Add(of.amount);
     if (entry.refusal) entry.refusal->AddTo(hasher);
   }
   lines_.AddTo(hasher);

@@ -18,6 +18,7 @@
 #include "gang/readiness.h"
 #include "model/plan.h"
 #include "model/state.h"
+#include "quota/counts.h"
 #include "quota/flavors.h"
 #include "quota/over_index.h"
 #include "quota/preempt.h"
@@ -118,6 +119,10 @@ class Admissions {
     model::NameId line;
     Instant from;                                   // kLater.
     std::optional<model::WorkloadRefusal> refusal;  // That it was told.
+    // kInLine: what the queues of its groups had too little of when it was to be looked at.
+    std::vector<gang::Shortage> lacks = {};
+    // kInLine: others are to leave it the room there that it is promised.
+    bool awaits_room = false;
   };
   // A head that was looked at.
   struct Nomination {
@@ -193,6 +198,12 @@ class Admissions {
                                                                model::WorkloadId workload);
   [[nodiscard]] std::vector<model::WorkloadId> MissedByGroups(const model::State& state) const;
   bool FollowGangs(const model::State& state, model::WorkloadId workload);
+  // Whether it is promised its quota, and others are yet to leave the queues of its groups.
+  [[nodiscard]] static bool AwaitsRoom(const model::State& state, model::WorkloadId workload);
+  [[nodiscard]] static bool StandsInLine(const model::State& state, model::WorkloadId workload);
+  void StandAnew(const model::State& state, model::WorkloadId workload);
+  [[nodiscard]] static bool MayAskForRoom(const model::State& state, model::NameId line,
+                                          const gang::Unready& unready);
   bool SetApart(const model::State& state, const std::vector<model::WorkloadId>& heads);
   [[nodiscard]] bool WaitsInGang(const model::State& state, model::WorkloadId workload) const;
   [[nodiscard]] bool IsAsItsGangs(const model::State& state, model::WorkloadId workload) const;
@@ -242,6 +253,11 @@ class Admissions {
                      std::vector<Nomination>& asked) const;
   bool FindPlacesToCome(model::State& state, SlotPlacer& placer, std::span<const Nomination> asked,
                         Nomination& nomination) const;
+  [[nodiscard]] static std::vector<quota::CountRange> RangesOf(const model::State& state,
+                                                               const model::Workload& row,
+                                                               std::span<const uint32_t> counts);
+  bool FindFewerPlaces(model::State& state, SlotPlacer& placer, std::span<const Nomination> asked,
+                       Nomination& nomination) const;
   std::optional<Nomination> LookAhead(model::State& state, SlotPlacer& placer,
                                       const Nomination& asked,
                                       std::optional<model::PreemptionRefusal>& why) const;
@@ -300,6 +316,7 @@ class Admissions {
   // By the group that their pods name: who waits, and others that did.
   std::map<model::NameId, std::set<model::WorkloadId>> of_gang_;
   std::set<model::WorkloadId> short_;    // Whose group waits for what is left to its queue.
+  uint64_t keeping_seen_ = 0;            // Of State::keeping_moves.
   std::set<model::WorkloadId> unready_;  // Whose promise ends, since its group could not start.
   // Whose evictions were refused, and until when they are spared.
   std::map<model::WorkloadId, Instant> spared_;

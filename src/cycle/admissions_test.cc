@@ -964,5 +964,19 @@ RC_GTEST_PROP(AdmissionsProperty, WhoCouldHaveQuotaDoesNotWait, ()) {
   }
 }
 
+// Goal: what others are kept from is charged for a look however large it is, as bytes are. Method:
+// one waits for what another queue borrowed, of an odd amount, and the next of that queue would fit.
+TEST(AdmissionsTest, WhatIsKeptMayBeAnyAmount) {
+  QuotaWorld world;
+  const model::QueuePreemption within{.within_queue = model::EvictionPolicy::kLowerPriority};
+  world.Put(QueueSpec{
+      .name = "q", .cohort = "all", .flavors = {{"spot", 99'999'999}}, .preemption = within});
+  world.Put(QueueSpec{.name = "r", .cohort = "all", .flavors = {{"spot", 1000}}});
+  world.Starts({.name = "borrows", .queue = "r", .cpu = 55'555'555});
+  world.Put(WorkloadSpec{.name = "waits", .cpu = 99'999'999, .created = 1});
+  world.Put(WorkloadSpec{.name = "next", .queue = "r", .cpu = 1001, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/next: r spot 1001; default/waits lacks 55554555; ");
+}
+
 }  // namespace
 }  // namespace berth::cycle

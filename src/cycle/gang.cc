@@ -219,20 +219,27 @@ bool Engine::GroupIsNext(GroupId g, LineId id) const {
 // goes before what others have now.
 std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
   const gang::Need need = gang::NeedOf(state_, g);
-  Trial trial{.claims = model::State::Trial(state_)};
-  if (auto why = PlaceGang(g, need, trial)) {
-    if (const auto never = state_.NeverFor(g, gang::LeastOf(state_, g, need)))
-      why = gang::RefusalOf(state_, g, *never);
-    why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
-                                   .needed = need.needed,
-                                   .found = static_cast<uint32_t>(trial.placed.size()),
-                                   .released = gang::ReleasedOf(state_, g),
-                                   .queue = state_.groups().at(g).queue};
-    if (!options_.faults.keep_half_gangs || trial.placed.empty()) return why;
+  std::optional<model::Refusal> why;
+  uint32_t found = 0;
+  {
+    Trial trial{.claims = model::State::Trial(state_)};
+    why = PlaceGang(g, need, trial);
+    found = static_cast<uint32_t>(trial.placed.size());
+    if (!why || (options_.faults.keep_half_gangs && found > 0)) {
+      trial.claims.Keep();
+      for (const Placed& placed : trial.placed)
+        Record(placed.pod, placed.choice, placed.devices, plan);
+      return std::nullopt;
+    }
   }
-  trial.claims.Keep();
-  for (const Placed& placed : trial.placed) Record(placed.pod, placed.choice, placed.devices, plan);
-  return std::nullopt;
+  if (const auto never = state_.NeverFor(g, gang::LeastOf(state_, g, need)))
+    why = gang::RefusalOf(state_, g, *never);
+  why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
+                                 .needed = need.needed,
+                                 .found = found,
+                                 .released = gang::ReleasedOf(state_, g),
+                                 .queue = state_.groups().at(g).queue};
+  return why;
 }
 
 void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {

@@ -263,6 +263,102 @@ TEST(QueuedGangsTest, MorePodsThanTheGroupNeedsAskForRoomToo) {
   EXPECT_EQ(world.Cycle(), "default/a: q spot 6000 n1 n1 n1 n1 n1 n1; ");
 }
 
+// Goal: who may evict for its quota gets with it the room in the queue of its group that those have
+// whom it evicts, and only for that. Method: a gang fills the queue of its group and the quota, or
+// the queue alone; strangers fill it, who may not be evicted.
+TEST(QueuedGangsTest, WhoseVictimsFillTheQueueOfItsGroupEvictsThem) {
+  for (const int64_t quota : {2000, 9000}) {
+    TeamWorld world(/*preemption=*/true);
+    world.Put(QueueSpec{.name = "q", .flavors = {{"spot", quota}}, .preemption = kEvicts});
+    world.Put(TestNode{.name = "n1", .cpu = 9000});
+    world.Team(2000);
+    const WorkloadSpec low = world.Gang({.name = "low", .count = 2, .created = 1});
+    EXPECT_EQ(world.Cycle(), "default/low: q spot 2000 n1 n1; ");
+    world.ComesTrue(low);
+    for (const std::string pod : {"low-0", "low-1"})
+      world.Put(TestPod{.name = pod, .cpu = 1000, .node = "n1", .group = "low"}, "low");
+    const WorkloadSpec high = world.Gang({.name = "high", .count = 2, .priority = 5, .created = 2});
+    EXPECT_EQ(world.Cycle(),
+              "evict default/low for default/high; default/high waits for 1 to leave; ");
+    EXPECT_EQ(world.Cycle(), "") << "the room is promised to it";
+    world.IsTold(low);
+    EXPECT_EQ(world.Cycle(), "");
+    world.Gone("low-0");
+    world.Gone("low-1");
+    world.Put(low);
+    const std::string lacks = quota == 2000 ? "lacks 2000" : "has a group that lacks 2000";
+    EXPECT_EQ(world.Cycle(), "default/high: q spot 2000 n1 n1; default/low " + lacks + "; ");
+    world.ComesTrue(high);
+    EXPECT_EQ(world.Cycle(), "");
+  }
+}
+
+TEST(QueuedGangsTest, NobodyIsEvictedWhoDoesNotFillTheQueueOfItsGroup) {
+  TeamWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(2000);
+  const WorkloadSpec low{.name = "low", .count = 2, .created = 1};
+  world.Starts(low);
+  world.PutGroup("others", /*minimum=*/1);
+  TestPod other{.name = "other", .cpu = 1000, .node = "n1", .group = "others"};
+  world.Put(other);
+  world.Gang({.name = "high", .count = 2, .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/high lacks 2000; ");
+  EXPECT_FALSE(world.RowOf("low").claimant.valid());
+  other.finished = true;
+  world.Put(other);
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+}
+
+// Goal: what a group asks to be kept for it is kept only with the quota of who starts its pods: it
+// bars nobody before, nor once that is evicted. Method: its object says that it was let in; who is
+// to start it waits for quota that it can't have, or is evicted.
+TEST(QueuedGangsTest, NothingIsKeptForAGangThatHasNoQuota) {
+  TeamWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(2000);
+  const auto inqueue = [&](const std::string& name) {
+    model::Vocabulary& v = world.engine.vocabulary();
+    model::GroupUpsert facts = FactsOf(v, TestGroup{.name = name, .min_member = 2});
+    facts.queue = "team";
+    facts.phase = model::GroupPhase::kInqueue;
+    const model::ResourceAmount asked{.resource = model::kCpu, .amount = 2000};
+    facts.min_resources = v.bundles.Intern({&asked, 1});
+    world.engine.Apply(facts);
+  };
+  world.Gang({.name = "never", .queue = "nowhere", .count = 2, .priority = 9});
+  inqueue("never");
+  const WorkloadSpec low = world.Gang({.name = "low", .count = 2, .created = 1});
+  inqueue("low");
+  EXPECT_EQ(world.Cycle(), "default/low: q spot 2000 n1 n1; default/never has no local queue; ");
+  world.ComesTrue(low);
+  EXPECT_EQ(world.Cycle(), "");
+  world.Gang({.name = "high", .count = 2, .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+}
+
+// Goal: in a StrictFIFO queue nobody passes who waits for room in the queue of its group, or smaller
+// ones would for ever. Method: a big one waits, and small ones come.
+TEST(QueuedGangsTest, NobodyOfAStrictQueuePassesWhoWaitsForRoom) {
+  TeamWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}, .strict = true});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(3000);
+  world.PutGroup("others", /*minimum=*/1);
+  world.Put(TestPod{.name = "other", .cpu = 2000, .node = "n1", .group = "others"});
+  world.Gang({.name = "big", .count = 3, .priority = 1, .created = 1});
+  EXPECT_EQ(world.Cycle(), "default/big has a group that lacks 2000; ");
+  world.Gang({.name = "small", .created = 2}, /*minimum=*/1);
+  EXPECT_EQ(world.Cycle(), "default/small behind default/big; ");
+  world.Gone("other");
+  EXPECT_EQ(world.Cycle(),
+            "default/big: q spot 3000 n1 n1 n1; default/small has a group that lacks 1000; ");
+}
+
 // A member that did what it was to do counts for the group, and the next pod asks for room.
 TEST(QueuedGangsTest, WhoIsDoneLeavesTheNextPodToAsk) {
   TeamWorld world({.joint_placement = true, .second_pass_delay = {}});
@@ -302,6 +398,54 @@ TEST(QueuedGangsTest, AGangGivesBackWhatItsQueueCanNotHoldAnyMore) {
     world.Gone("fill-n2");
     EXPECT_EQ(world.Cycle(), left == 30'000 ? "default/g-0 on n1; default/g-1 on n1; " : "");
   }
+}
+
+// Goal: whoever leaves with its workload leaves its room to whom that is evicted for, also who gives
+// back its node for its gang. Method: of a gang one binding is refused until the other's pod is to
+// go, and then its workload is evicted; the audit tells.
+TEST(QueuedGangsTest, WhoGaveItsNodeBackLeavesWithItsWorkload) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  world.engine.Apply(FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  const WorkloadSpec low{.name = "low", .count = 2, .created = 1, .gang = "g"};
+  world.Starts(low);
+  const TestPod first{.name = "low-0", .cpu = 1000, .group = "g"};
+  world.Put(first, "low");
+  world.Put(TestPod{.name = "low-1", .cpu = 1000, .group = "g"}, "low");
+  EXPECT_EQ(world.Cycle(), "default/low-0 on n1; default/low-1 on n2; ");
+  world.Bound(first, "low", "n1");
+  const auto is_released = [&] {
+    return world.state().pods().at(world.state().FindPod("uid-low-0")).released;
+  };
+  for (int i = 0; i < 20 && !is_released(); ++i) {
+    world.engine.Apply(model::BindOutcome{.uid = "uid-low-1",
+                                          .outcome = model::WriteOutcome::kRefused,
+                                          .code = 500,
+                                          .at = world.now});
+    world.now = world.now + Duration::Seconds(20);
+    world.Cycle();
+  }
+  ASSERT_TRUE(is_released());
+  world.Put(WorkloadSpec{.name = "high", .count = 2, .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+}
+
+// Goal: what a gang is told that it lacks is what its queue is to be given more. Method: one of two
+// members would fit, and is in no way of the other.
+TEST(QueuedGangsTest, AGangIsToldWhatItLacksAltogether) {
+  TeamWorld world;
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(7000);
+  world.PutGroup("g");
+  for (const std::string pod : {"g-0", "g-1"})
+    world.Put(TestPod{.name = pod, .cpu = 4000, .group = "g"});
+  world.Cycle();
+  const auto why = world.engine.WhyGroupWaits(world.state().FindGroup("uid-g"));
+  ASSERT_TRUE(why && !why->reasons.empty());
+  EXPECT_EQ(why->reasons.front().deficit, 1000);
 }
 
 // A member may not evict another of its group, and others may: they don't wait as one.

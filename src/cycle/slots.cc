@@ -721,7 +721,7 @@ bool SlotPlacer::CouldHold(const PlacesRefusal& refusal) {
   if (refusal.beside_leaving || refusal.may_evict) return true;
   return places_.Of(state_, evaluator_, refusal.why.class_id,
                     refusal.evicts_below.value_or(kNobodyLeaves)) >=
-         static_cast<Amount>(refusal.needed);
+         static_cast<Amount>(refusal.fewest.value_or(refusal.needed));
 }
 
 }  // namespace berth::cycle

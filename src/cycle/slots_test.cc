@@ -358,6 +358,24 @@ TEST(SlotsTest, WhoWasNotStoppedStaysWithItsWorkload) {
   EXPECT_EQ(world.Cycle(), "");
 }
 
+// Goal: who may start with fewer pods gets as many as find nodes, and waits only while fewer do than
+// are enough. Method: others stand on nodes, and go.
+TEST(SlotsTest, AsManyPodsAsFindNodesStart) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 99'000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  world.Put(TestPod{.name = "other", .cpu = 3000, .node = "n1"});
+  const auto put = [&](const std::string& name, uint32_t fewest) {
+    model::WorkloadUpsert facts = world.FactsOf(WorkloadSpec{.name = name, .count = 12});
+    facts.slots[0].missing_max = 12 - fewest;
+    world.engine.Apply(facts);
+  };
+  put("a", 2);
+  EXPECT_EQ(world.Cycle(), "default/a finds nodes for 1 of 12; ");
+  world.Put(TestNode{.name = "n2", .cpu = 2000});
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 3000 n1 n2 n2; ");
+}
+
 TEST(SlotsTest, WhoIsEvictedOrGoneHasNoPlaces) {
   JointWorld world;
   world.Put(QueueSpec{.name = "q"});

@@ -74,13 +74,18 @@ void Admissions::WakeOutrun(const model::State& state) {
     return MayEvictAny(state.queues().at(queue));
   });
   active_.insert(woken.begin(), woken.end());
+  // Nor is who wants room in the queues of its groups: a queue that uses more than it has now may
+  // have others evicted than before.
+  const std::set<WorkloadId> waiting = short_;
+  for (const WorkloadId workload : waiting) {
+    const Entry& entry = entries_[workload.value];
+    const bool asks = entry.mode == Mode::kInLine && !entry.lacks.empty();
+    if (asks && taken.contains(RootOf(state, workload))) StandAnew(state, workload);
+  }
 }
 
 void Admissions::LookAgain(const model::State& state, WorkloadId workload) {
-  if (short_.contains(workload)) {
-    FollowGangs(state, workload);
-    return;
-  }
+  if (short_.contains(workload) && FollowGangs(state, workload)) return;
   if (entries_[workload.value].mode == Mode::kInLine)
     WakeLine(state, entries_[workload.value].line);
 }

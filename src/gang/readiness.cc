@@ -331,26 +331,77 @@ bool NoneStarted(const State& state, const model::Workload& workload) {
   return !started;
 }
 
-std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id) {
-  const model::Workload& workload = state.workloads().at(id);
+namespace {
+
+// The groups that its pods name, each once; invalid: it is not there.
+std::vector<std::pair<NameId, GroupId>> GroupsOf(const State& state,
+                                                 const model::Workload& workload) {
+  std::vector<std::pair<NameId, GroupId>> groups;
   std::set<NameId> asked;
   for (const model::WorkloadSlots& set : workload.slots) {
-    if (!set.gang.valid() || !asked.insert(set.gang).second) continue;
-    const GroupId g = GroupNamed(state, set.gang);
+    if (set.gang.valid() && asked.insert(set.gang).second)
+      groups.emplace_back(set.gang, GroupNamed(state, set.gang));
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id) {
+  const model::Workload& workload = state.workloads().at(id);
+  const auto groups = GroupsOf(state, workload);
+  for (const auto& [name, g] : groups) {
     if (!g.valid()) return Unready{};
     const model::Group& group = state.groups().at(g);
-    if (const auto lacks = LacksWith(state, workload, g, set.gang)) {
+    if (const auto lacks = LacksWith(state, workload, g, name)) {
       return Unready{model::Refusal{
           .reasons = {{.kind = model::ReasonKind::kGangIncomplete, .detail = lacks->role}},
           .gang = model::GangRefusal{
               .group = group.key, .needed = lacks->needed, .found = lacks->waiting}}};
     }
     if (!IsLetIn(state, g)) {
-      if (auto barred = RefusalOfBarred(state, g)) return Unready{std::move(barred)};
+      auto barred = RefusalOfBarred(state, g);
+      if (barred && !IsForQuota(*barred)) return Unready{std::move(barred)};
+    }
+  }
+  for (const auto& [name, g] : groups) {
+    if (state.AsksForRest(g)) {
+      if (const auto lacks = state.ShortFor(g)) return Unready{RefusalOf(state, g, *lacks)};
     }
     if (const auto lacks = state.ShortFor(id, g)) return Unready{RefusalOf(state, g, *lacks)};
   }
   return std::nullopt;
+}
+
+std::vector<Shortage> ShortagesOf(const State& state, model::WorkloadId id) {
+  std::vector<Shortage> shortages;
+  for (const auto& [name, g] : GroupsOf(state, state.workloads().at(id))) {
+    if (!g.valid()) continue;
+    for (const auto& [resource, amount] : state.ShortagesFor(id, g))
+      shortages.push_back({.group = g, .resource = resource, .amount = amount});
+  }
+  return shortages;
+}
+
+bool IsNoneLess(std::span<const Shortage> before, std::span<const Shortage> now) {
+  return std::ranges::all_of(before, [&](const Shortage& b) {
+    return std::ranges::any_of(now, [&](const Shortage& n) {
+      return n.group == b.group && n.resource == b.resource && n.amount >= b.amount;
+    });
+  });
+}
+
+bool HasRoomNow(const State& state, model::WorkloadId id) {
+  return std::ranges::all_of(GroupsOf(state, state.workloads().at(id)), [&](const auto& named) {
+    return !named.second.valid() || state.HasRoomNow(id, named.second);
+  });
+}
+
+bool HasRoomWithout(State& state, model::Transaction& t, model::WorkloadId id,
+                    std::span<const model::WorkloadId> leave) {
+  return std::ranges::all_of(GroupsOf(state, state.workloads().at(id)), [&](const auto& named) {
+    return named.second.valid() && state.HasRoomWithout(t, id, named.second, leave);
+  });
 }
 
 uint32_t FewestOf(const State& state, const model::Workload& workload, uint32_t pod_set) {

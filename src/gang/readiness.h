@@ -57,6 +57,25 @@ struct Unready {
 // Nothing: they could, as far as that is known before nodes are asked. O(members + places).
 [[nodiscard]] std::optional<Unready> WhyUnready(const model::State& state,
                                                 model::WorkloadId workload);
+// How much of a resource is missing in the queue of a group, for who lacks nothing else.
+struct Shortage {
+  model::GroupId group;
+  model::ResourceId resource;
+  model::Amount amount = 0;
+  bool operator==(const Shortage&) const = default;
+};
+// In one order for one workload. O(members + places).
+[[nodiscard]] std::vector<Shortage> ShortagesOf(const model::State& state,
+                                                model::WorkloadId workload);
+// Whether as much is missing of each as before, or more.
+[[nodiscard]] bool IsNoneLess(std::span<const Shortage> before, std::span<const Shortage> now);
+// Whether those that leave the queues of its groups left as much as it lacked. O(members + places).
+[[nodiscard]] bool HasRoomNow(const model::State& state, model::WorkloadId workload);
+// Whether the workload, which waits for room in the queues of its groups, has it once those left
+// that it evicts. Tried in `t`. O(pods and places of those + members of their groups).
+[[nodiscard]] bool HasRoomWithout(model::State& state, model::Transaction& t,
+                                  model::WorkloadId workload,
+                                  std::span<const model::WorkloadId> leave);
 // Whether none of its pods of such a group has or gets a node, or did what it was to do.
 // O(members).
 [[nodiscard]] bool NoneStarted(const model::State& state, const model::Workload& workload);

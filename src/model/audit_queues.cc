@@ -237,7 +237,10 @@ class QueueAuditor {
           ++to_come[state_.vocabulary().classes.at(set.class_id).requests];
       };
       for (const SlotTable::Place& place : state_.slots().PlacesOf(id)) {
-        if (place.claim.valid()) add(place.slot);
+        if (place.claim.valid() &&
+            state_.ledger().claim(place.claim).state != ClaimState::kReleasing) {
+          add(place.slot);
+        }
       }
       const auto promised = state_.slots().PromisedOf(id);
       for (size_t k = 0; k < promised.size(); ++k) {
@@ -245,6 +248,25 @@ class QueueAuditor {
       }
     }
     return to_come;
+  }
+
+  // Whether none are to start its pods, or one that has quota or is promised it.
+  [[nodiscard]] bool MayKeep(const Group& group) const {
+    bool named = false;
+    for (uint32_t i = 0; i < state_.workloads().size(); ++i) {
+      const WorkloadId id{i};
+      if (!state_.workloads().used(id)) continue;
+      const Workload& row = state_.workloads().at(id);
+      const bool names = std::ranges::any_of(row.slots, [&](const WorkloadSlots& set) {
+        return set.gang.valid() && state_.NameOf(set.gang) == state_.KeyOf(group.key);
+      });
+      if (!names) continue;
+      named = true;
+      const bool leaves = row.claimant.valid() || StageOf(row.status) == WorkloadStage::kEvicted;
+      const bool has = !ChargedTo(row).charges.empty() || !row.promised.charges.empty();
+      if (has && !leaves) return true;
+    }
+    return !named;
   }
 
   // What it was let in with stays its own: what its members will have once all that leave are gone,
@@ -255,7 +277,7 @@ class QueueAuditor {
     const std::map<BundleId, uint32_t> to_come = ToCome(group);
     const BundleTable& bundles = state_.vocabulary().bundles;
     std::vector<ResourceAmount> rest;
-    if (account != kNoAccount && IsKeptFor(group)) {
+    if (account != kNoAccount && IsKeptFor(group) && MayKeep(group)) {
       for (ResourceAmount a : bundles.View(group.min_resources)) {
         state_.groups().ForMembers(group.key, [&](PodId pod) {
           const Pod& row = state_.pods().at(pod);

@@ -35,6 +35,8 @@ void State::ApplyGroup(const GroupUpsert& facts) {
     ChangeMembers(groups_.at(id).key);
   }
   Group& group = groups_.mutable_at(id);
+  const bool kept = IsKeptFor(group);
+  const BundleId asked = group.min_resources;
   group.min_of_roles = facts.min_of_roles;
   std::ranges::sort(group.min_of_roles);
   group.min_member = facts.min_member;
@@ -48,10 +50,15 @@ void State::ApplyGroup(const GroupUpsert& facts) {
       (group.phase != GroupPhase::kCompleted || before != GroupPhase::kCompleted)) {
     group.let_in = false;
   }
+  if (kept && (!IsKeptFor(group) || group.min_resources != asked)) NoteKeeping();
   moved = groups_.SetQueue(id, queue) != queue || moved;
   const KeyId key = group.key;
   changed_groups_.push_back(id);
-  if (moved) SettleShares(key);
+  if (moved) {
+    SettleShares(key);
+    // Who waits for quota asks another queue now, also where nothing was charged to either.
+    ledger_.NoteQuotaMoved();
+  }
   Unsettle(id);
 }
 

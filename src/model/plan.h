@@ -127,6 +127,7 @@ struct PlacesRefusal {
   uint32_t pod_set = 0;
   uint32_t needed = 0;
   uint32_t found = 0;
+  std::optional<uint32_t> fewest = {};  // As few would do. Nothing: all that are needed.
   bool beside_leaving = false;  // Even if those were gone that would have to leave for its quota.
   bool may_evict = false;       // Others may have to leave for its places.
   // Pods of lower priority than this may be evicted for it, and no such eviction would do. Nothing:

@@ -255,6 +255,8 @@ void State::NoteOverdue(PodId id) {
   EndEviction(id);
   SettleClaims(id);
   NoteSlot(id);
+  // Others may evict it now.
+  if (!pod.terminating) TouchNodeOf(id, kTouchFreed);
 }
 
 // Who stays with its workload, or leaves with it by a decision that is yet to be written.

@@ -183,6 +183,9 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
   Replace(t, id, {});
   PutPromised(t, id);
   NoteToCome(id);
+  // From now on it is none of those that are to start pods of its groups.
+  if (!slots_.of(id).gangs.empty()) NoteKeeping();
+  slots_.SetGangs(id, {});
   Commit(t, cause);
   NoteLeft(left);
   DropLeftGhosts();
@@ -251,6 +254,8 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
     MakeRowsOfSlots(id);
   }
   std::vector<uint32_t> left;
+  std::vector<uint8_t> had;
+  for (const WorkloadId id : workloads) had.push_back(HasQuota(id) ? 1 : 0);
   Transaction t = Begin();
   for (const auto& [owner, claims] : wanted) PutReservation(t, owner, claims, left);
   PutEvicted(t, claimant, evicted);
@@ -260,6 +265,10 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
     PutPromised(t, id);
   }
   Commit(t, cause);
+  for (size_t i = 0; i < workloads.size(); ++i) {
+    const bool names_gangs = !slots_.of(workloads[i]).gangs.empty();
+    if (names_gangs && HasQuota(workloads[i]) != (had[i] != 0)) NoteKeeping();
+  }
   StayIfSpared(workloads);
   changed_holders_.insert(changed_holders_.end(), workloads.begin(), workloads.end());
   NoteLeft(left);

@@ -98,7 +98,8 @@ void State::Unsettle(GroupId group) {
   if (unsettled_.empty() || unsettled_.back() != group) unsettled_.push_back(group);
 }
 
-// Pods of each set that are to come to places that it has or is promised. O(places).
+// Pods of each set that are to come to places that it has or is promised: to none that leaves.
+// O(places).
 std::vector<uint32_t> State::ToComeOf(WorkloadId id) const {
   if (!workloads_.used(id)) return {};
   const Workload& row = workloads_.at(id);
@@ -106,13 +107,16 @@ std::vector<uint32_t> State::ToComeOf(WorkloadId id) const {
   const auto add = [&](const Slot& slot) {
     if (slot.pod_set < to_come.size()) ++to_come[slot.pod_set];
   };
+  const auto stays = [&](ClaimId claim) {
+    return claim.valid() && ledger_.claim(claim).state != ClaimState::kReleasing;
+  };
   for (const SlotTable::Place& place : slots_.PlacesOf(id)) {
-    if (place.claim.valid()) add(place.slot);
+    if (stays(place.claim)) add(place.slot);
   }
   // What is promised no more may be about to end.
   const std::span<const ClaimId> promised = slots_.PromisedOf(id);
   for (size_t i = 0; i < std::min(promised.size(), row.promised.slots.size()); ++i) {
-    if (promised[i].valid()) add(row.promised.slots[i]);
+    if (stays(promised[i])) add(row.promised.slots[i]);
   }
   return to_come;
 }
@@ -133,7 +137,7 @@ std::map<BundleId, uint32_t> State::ToComeOf(GroupId id, WorkloadId workload) co
 std::map<BundleId, uint32_t> State::ToComeOf(GroupId id) const {
   std::map<BundleId, uint32_t> to_come;
   const NameId gang = vocabulary_.names.Find(KeyOf(groups_.at(id).key));
-  for (const WorkloadId workload : slots_.ToComeOf(gang)) {
+  for (const WorkloadId workload : slots_.WorkloadsOf(gang)) {
     for (const auto& [bundle, count] : ToComeOf(id, workload)) to_come[bundle] += count;
   }
   return to_come;
@@ -163,6 +167,31 @@ std::vector<ResourceAmount> State::RestOf(GroupId id) const {
   return rest;
 }
 
+// Whether something is to be kept for it: of whom workloads are to start pods, one has quota, or is
+// promised it. Until then they may wait for ever, and what they need is asked for with it.
+bool State::HasClaims(GroupId id) const {
+  const NameId gang = vocabulary_.names.Find(KeyOf(groups_.at(id).key));
+  const std::span<const WorkloadId> workloads = slots_.WorkloadsOf(gang);
+  return workloads.empty() ||
+         std::ranges::any_of(workloads, [&](WorkloadId workload) { return HasQuota(workload); });
+}
+
+// It holds some, or is promised it, and does not leave.
+bool State::HasQuota(WorkloadId id) const {
+  for (ClaimId claim = ledger_.first_of_owner(workloads_.at(id).uid); claim.valid();
+       claim = ledger_.claim(claim).next_of_owner) {
+    const Claim& c = ledger_.claim(claim);
+    if (c.account.is_tree() && c.state != ClaimState::kReleasing) return true;
+  }
+  return false;
+}
+
+// Who may be evicted for room may be another from now on.
+void State::NoteKeeping() {
+  ++keeping_moves_;
+  ledger_.NoteQuotaMoved();
+}
+
 // What is reserved for it on its queue: of pods to come a claim for all that ask for the same, and
 // the rest of what it asked for. Beyond what is counted nothing is kept, whatever was let in.
 std::vector<Claim> State::KeptFor(GroupId id) {
@@ -183,7 +212,7 @@ std::vector<Claim> State::KeptFor(GroupId id) {
   claim.count = 1;
   claim.why = ClaimWhy::kPipelined;
   const std::vector<ResourceAmount> rest =
-      IsKeptFor(group) ? RestOf(id) : std::vector<ResourceAmount>();
+      IsKeptFor(group) && HasClaims(id) ? RestOf(id) : std::vector<ResourceAmount>();
   if (rest.empty()) return kept;
   claim.bundle = vocabulary_.bundles.Intern(rest);
   kept.push_back(claim);
@@ -238,22 +267,23 @@ void State::Commit(Transaction& t, Cause cause) {
   then.Commit(Cause::kObserved);
 }
 
-// After each change of its claims on nodes: what is kept for its gangs follows from them.
-// O(places), where its pods name a group.
+// After each change of its claims and of what its pods name: what is kept for its gangs follows
+// from them. O(pod sets^2).
 void State::NoteToCome(WorkloadId id) {
   const auto names_one = [](const WorkloadSlots& set) { return set.gang.valid(); };
   const bool any = workloads_.used(id) && std::ranges::any_of(workloads_.at(id).slots, names_one);
   if (!any && slots_.of(id).gangs.empty()) return;
   std::vector<NameId> gangs;
-  const std::vector<uint32_t> to_come = ToComeOf(id);
-  for (size_t i = 0; i < to_come.size(); ++i) {
-    const NameId gang = workloads_.at(id).slots[i].gang;
-    if (to_come[i] > 0 && gang.valid() && std::ranges::find(gangs, gang) == gangs.end())
-      gangs.push_back(gang);
+  if (any) {
+    for (const WorkloadSlots& set : workloads_.at(id).slots) {
+      if (set.gang.valid() && std::ranges::find(gangs, set.gang) == gangs.end())
+        gangs.push_back(set.gang);
+    }
   }
   std::ranges::sort(gangs);
   std::vector<NameId> concerned = slots_.of(id).gangs;
   concerned.insert(concerned.end(), gangs.begin(), gangs.end());
+  if (slots_.of(id).gangs != gangs) NoteKeeping();
   slots_.SetGangs(id, std::move(gangs));
   for (const NameId gang : concerned) {
     const GroupId group = groups_.FindKey(keys_.Find(NameOf(gang)));
@@ -389,9 +419,7 @@ std::optional<State::QuotaShort> State::ShortFor(GroupId group) const {
   return ShortIn(q, RestOf(group), {}, /*to_come=*/true);
 }
 
-std::optional<State::QuotaShort> State::ShortFor(WorkloadId workload, GroupId group) const {
-  const QueueId q = ChargedQueueOf(group);
-  if (!q.valid()) return std::nullopt;
+State::Asked State::AskedBy(WorkloadId workload, GroupId group) const {
   const Workload& row = workloads_.at(workload);
   const NameId gang = vocabulary_.names.Find(KeyOf(groups_.at(group).key));
   Amounts own;
@@ -412,7 +440,62 @@ std::optional<State::QuotaShort> State::ShortFor(WorkloadId workload, GroupId gr
   AddRest(group, own);
   std::vector<ResourceAmount> need;
   for (const auto& [resource, amount] : asked) need.push_back({resource, amount});
-  return ShortIn(q, need, own, /*to_come=*/true);
+  return {.need = std::move(need), .own = std::move(own)};
+}
+
+std::optional<State::QuotaShort> State::ShortFor(WorkloadId workload, GroupId group) const {
+  const QueueId q = ChargedQueueOf(group);
+  if (!q.valid()) return std::nullopt;
+  const Asked asked = AskedBy(workload, group);
+  return ShortIn(q, asked.need, asked.own, /*to_come=*/true);
+}
+
+// Who was let in asks for no more, but for whom nothing is kept.
+bool State::AsksForRest(GroupId id) const {
+  const Group& group = groups_.at(id);
+  if (PhaseOf(group, groups_.CountsOf(group.key)) == GroupPhase::kPending) return true;
+  return IsKeptFor(group) && !HasClaims(id);
+}
+
+std::map<ResourceId, Amount> State::ShortagesFor(WorkloadId workload, GroupId group) const {
+  const QueueId q = ChargedQueueOf(group);
+  std::map<ResourceId, Amount> shortages;
+  if (!q.valid()) return shortages;
+  const auto ask = [&](std::span<const ResourceAmount> need, const Amounts& own) {
+    for (const ResourceAmount& a : need) {
+      const auto lacks = ShortIn(q, {&a, 1}, own, /*to_come=*/true);
+      if (!lacks) continue;
+      Amount& amount = shortages[a.resource];
+      amount = std::max(amount, lacks->deficit);
+    }
+  };
+  const Asked asked = AskedBy(workload, group);
+  ask(asked.need, asked.own);
+  if (AsksForRest(group)) ask(RestOf(group), {});
+  return shortages;
+}
+
+bool State::HasRoomNow(WorkloadId workload, GroupId group) const {
+  const QueueId q = ChargedQueueOf(group);
+  if (!q.valid()) return true;
+  const Asked asked = AskedBy(workload, group);
+  return !ShortIn(q, asked.need, asked.own, /*to_come=*/false);
+}
+
+bool State::HasRoomWithout(Transaction& t, WorkloadId workload, GroupId group,
+                           std::span<const WorkloadId> leave) {
+  const std::vector<GroupId> unsettled = unsettled_;
+  const std::vector<GroupId> to_come = to_come_;
+  const Transaction::Checkpoint start = t.checkpoint();
+  for (const WorkloadId id : leave) LeaveIn(t, id);
+  unsettled_.insert(unsettled_.end(), to_come_.begin(), to_come_.end());
+  to_come_.clear();
+  SettleRests(t);
+  const bool room = ShortagesFor(workload, group).empty();
+  t.RollbackTo(start);
+  unsettled_ = unsettled;
+  to_come_ = to_come;
+  return room;
 }
 
 std::optional<State::QuotaShort> State::NeverFor(GroupId group,
@@ -438,6 +521,7 @@ void State::SetFutile(GroupId id, bool futile) {
   if (groups_.at(id).futile == futile) return;
   if (!futile && ShortFor(id)) return;
   groups_.mutable_at(id).futile = futile;
+  NoteKeeping();
   Transaction t = Begin();
   Unsettle(id);
   Commit(t, Cause::kDecided);

@@ -52,7 +52,7 @@ std::span<const PodId> SlotTable::SeekersOf(OwnerId job) const {
   return at->second.seekers;
 }
 
-std::span<const WorkloadId> SlotTable::ToComeOf(NameId gang) const {
+std::span<const WorkloadId> SlotTable::WorkloadsOf(NameId gang) const {
   const auto at = of_gang_.find(gang);
   if (at == of_gang_.end()) return {};
   return at->second;
@@ -140,6 +140,18 @@ Claim ClaimOn(NodeId node, const Workload& row, const Slot& slot, const ClassSpe
           .priority = row.priority,
           .state = ClaimState::kHeld,
           .why = ClaimWhy::kAdmitted};
+}
+
+// What it is promised without its place: what was decided there goes with that.
+void TakeSlot(Pod& pod) {
+  if (pod.promised == pod.slot) pod.promised = NameId{};
+  pod.slot = NameId{};
+}
+
+// Whether the pod is promised its node by itself, not only by a place.
+bool KeepsPromise(Pod pod) {
+  TakeSlot(pod);
+  return PromisedNode(pod).valid();
 }
 
 }  // namespace
@@ -248,11 +260,15 @@ void State::PutPods(Transaction& t, WorkloadId id) {
     const ClaimId charged = ClaimOf(pod);
     if (!charged.valid() || ledger_.claim(charged).state == ClaimState::kReserved) continue;
     const Pod& row = pods_.at(pod);
-    if (row.released || row.evicted_for.valid()) continue;
+    if (row.evicted_for.valid()) continue;
     EndOverdue(pod);
     Claim claim = ledger_.claim(charged);
     SetLeaving(claim, pod);
     if (SameClaim(ledger_.claim(charged), claim)) continue;
+    // Who stays may be evicted by others.
+    const bool stayed = ledger_.claim(charged).state == ClaimState::kReleasing &&
+                        claim.state == ClaimState::kHeld;
+    if (stayed) touches_.Add(claim.account.node(), kTouchFreed);
     t.Change(charged, claim);
     Share(t, pod);
   }
@@ -264,7 +280,7 @@ void State::Unseat(WorkloadId id) {
     Pod& row = pods_.mutable_at(pod);
     if (!row.slot.valid()) continue;
     const SlotTable::OfPod of = slots_.of(pod);
-    row.slot = NameId{};
+    TakeSlot(row);
     if (of.place) {
       slots_.of(of.workload).places[*of.place].pod = PodId{};
       slots_.File(pod, of.job);
@@ -793,6 +809,31 @@ void State::SlotTrial::TakePlacesAgain(WorkloadId workload) {
   }
 }
 
+// As when it is evicted (PutSlots, PutPods, Unseat).
+void State::LeaveIn(Transaction& t, WorkloadId id) {
+  const auto leave = [&](ClaimId claim) {
+    if (!claim.valid() || ledger_.claim(claim).state == ClaimState::kReleasing) return;
+    Claim leaving = ledger_.claim(claim);
+    leaving.state = ClaimState::kReleasing;
+    t.Change(claim, leaving);
+  };
+  for (const SlotTable::Place& place : slots_.PlacesOf(id)) leave(place.claim);
+  for (const ClaimId promised : slots_.PromisedOf(id)) leave(promised);
+  for (const PodId pod : PodsOf(id)) {
+    const ClaimId claim = ClaimOf(pod);
+    if (!claim.valid()) continue;
+    const bool promised = ledger_.claim(claim).state == ClaimState::kReserved;
+    if (promised && KeepsPromise(pods_.at(pod))) continue;
+    leave(claim);
+    Share(t, pod);
+  }
+  for (const WorkloadSlots& set : workloads_.at(id).slots) {
+    if (!set.gang.valid()) continue;
+    const GroupId group = groups_.FindKey(keys_.Find(NameOf(set.gang)));
+    if (group.valid()) Unsettle(group);
+  }
+}
+
 void State::SlotTrial::Without(WorkloadId workload) {
   for (const SlotTable::Place& place : state_.slots_.PlacesOf(workload)) {
     if (place.claim.valid()) End(place.claim);
@@ -809,7 +850,7 @@ void State::SlotTrial::Without(WorkloadId workload) {
     const bool stays =
         !reserved && row.slot.valid() &&
         state_.slots_.WorkloadsOf(state_.workloads_.at(workload).job).front() != workload;
-    if (!stays && (!reserved || row.slot.valid())) End(claim);
+    if (!stays && (!reserved || !KeepsPromise(row))) End(claim);
   }
 }
 

@@ -75,9 +75,9 @@ class SlotTable {
   [[nodiscard]] uint32_t free_count() const { return free_count_; }
   // Pods that count for the job and took no slot. Valid until the next change.
   [[nodiscard]] std::span<const PodId> SeekersOf(OwnerId job) const;
-  // Workloads that have claims on nodes, or are promised some, for pods to come that name the group
-  // of that key. In an order that decides nothing. Valid until the next change.
-  [[nodiscard]] std::span<const WorkloadId> ToComeOf(NameId gang) const;
+  // Workloads whose pods name the group of that key. In an order that decides nothing. Valid until
+  // the next change.
+  [[nodiscard]] std::span<const WorkloadId> WorkloadsOf(NameId gang) const;
 
   void AddTo(Hasher& hasher) const;
 
@@ -88,7 +88,7 @@ class SlotTable {
     std::vector<Place> places;  // By pod set.
     std::set<uint32_t> free;    // Those with a claim that nobody has.
     std::vector<ClaimId> promised;
-    std::vector<NameId> gangs;  // In order: which its claims are for.
+    std::vector<NameId> gangs;  // In order: which its pods name.
   };
   struct OfPod {
     OwnerId job;  // That it counts for; invalid: none.
@@ -109,7 +109,7 @@ class SlotTable {
   void Join(OwnerId job, WorkloadId workload, size_t at);
   void Quit(OwnerId job, WorkloadId workload);
   void DropJob(OwnerId job);
-  // Which gangs its claims are for from now on; in order.
+  // Which gangs its pods name from now on; in order.
   void SetGangs(WorkloadId workload, std::vector<NameId> gangs);
 
   std::vector<OfWorkload> of_workload_;

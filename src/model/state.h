@@ -149,6 +149,23 @@ class State {
   // reserved for them and for any of its members, once all that leave are gone. O(members + places
   // + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(WorkloadId workload, GroupId group) const;
+  // Moves whenever it may be another for whose group nothing is kept once it is evicted, or whose
+  // group asks for more than its pods do.
+  [[nodiscard]] uint64_t keeping_moves() const { return keeping_moves_; }
+  // Whether one that is to start with the group's pods has to find what that asks to be kept for
+  // it, too: it was not let in yet, or nothing is kept for it since none of the workloads has quota
+  // that start its pods. O(claims of those).
+  [[nodiscard]] bool AsksForRest(GroupId group) const;
+  // How much is missing of each resource, for that and for what the group asks to be kept for it.
+  [[nodiscard]] std::map<ResourceId, Amount> ShortagesFor(WorkloadId workload, GroupId group) const;
+  // Whether there is room for that now, where others leave it, as well. O(members + places +
+  // resources x levels).
+  [[nodiscard]] bool HasRoomNow(WorkloadId workload, GroupId group) const;
+  // Whether nothing is once those workloads leave, as whom it evicts: with their pods, those to
+  // come to them, and what is kept for their groups then. Tried in `t`, a transaction of this, and
+  // taken back. O(pods and places of those + their groups' members) more.
+  [[nodiscard]] bool HasRoomWithout(Transaction& t, WorkloadId workload, GroupId group,
+                                    std::span<const WorkloadId> leave);
   // What the group's queue could never have of that, whoever left it. O(members + resources x
   // levels).
   [[nodiscard]] std::optional<QuotaShort> NeverFor(GroupId group,
@@ -417,9 +434,18 @@ class State {
   void AddAmounts(BundleId bundle, Amount count, Amounts& to) const;
   void AddRest(GroupId group, Amounts& to) const;
   void AddPromisedShare(PodId member, Amounts& to) const;
+  struct Asked {
+    std::vector<ResourceAmount> need;
+    Amounts own;  // What of that is reserved for it.
+  };
+  [[nodiscard]] Asked AskedBy(WorkloadId workload, GroupId group) const;
+  void LeaveIn(Transaction& t, WorkloadId workload);
   [[nodiscard]] std::vector<uint32_t> ToComeOf(WorkloadId workload) const;
   [[nodiscard]] std::map<BundleId, uint32_t> ToComeOf(GroupId group, WorkloadId workload) const;
   [[nodiscard]] std::map<BundleId, uint32_t> ToComeOf(GroupId group) const;
+  [[nodiscard]] bool HasClaims(GroupId group) const;
+  [[nodiscard]] bool HasQuota(WorkloadId workload) const;
+  void NoteKeeping();
   [[nodiscard]] std::vector<Claim> KeptFor(GroupId group);
   void Share(Transaction& t, PodId pod);
   void ShareOfOwner(Transaction& t, OwnerId owner);
@@ -543,6 +569,7 @@ class State {
   NameId default_queue_;
   std::vector<GroupId> unsettled_;  // What is kept for them may be another; within one commit.
   std::vector<GroupId> to_come_;    // Likewise, for pods that are to come.
+  uint64_t keeping_moves_ = 0;
 };
 
 }  // namespace berth::model

@@ -622,14 +622,12 @@ std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction
 
 void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId owner,
             const Demand& demand) {
-  // In two digits, so that few bundles are made for however many amounts.
-  constexpr Amount kDigit = Amount{1} << 24;
-  for (const Amount each : {Amount{1}, kDigit}) {
-    const Amount count = each == kDigit ? demand.amount / kDigit : demand.amount % kDigit;
-    if (count == 0) continue;
-    const model::ResourceAmount bundle{.resource = demand.resource, .amount = each};
+  // In powers of two, so that few bundles are made for however many amounts, and no claim counts as
+  // many slots.
+  for (auto rest = static_cast<uint64_t>(demand.amount); rest != 0; rest &= rest - 1) {
+    const auto power = static_cast<Amount>(rest & (~rest + 1));
+    const model::ResourceAmount bundle{.resource = demand.resource, .amount = power};
     t.Add({.owner = owner,
-           .count = static_cast<uint32_t>(count),
            .account = model::AccountId::OfTree(demand.account),
            .bundle = vocabulary.bundles.Intern({&bundle, 1}),
            .why = model::ClaimWhy::kAdmitted});

@@ -76,7 +76,8 @@ class OverIndex;  // quota/over_index.h
 std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction& t,
                                    model::OwnerId owner);
 
-// Charges the owner with the demand in `t`.
+// Charges the owner with the demand in `t`. REQUIRES: its amount is not negative. A claim for each
+// bit of it.
 void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId owner,
             const Demand& demand);
 

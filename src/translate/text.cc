@@ -160,10 +160,11 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
                          group);
     case ReasonKind::kGangIncomplete: {
       const model::NameId role = refusal.reasons.front().detail;
-      const std::string_view never =
+      const std::string_view change =
           gang.needed > limits::kPodsMax
               ? "; so many pods there can never be: lower its spec.minMember"
-              : "";
+          : role.valid() ? "; make more of them, or lower its spec.minTaskMember"
+                         : "; make more, or lower its spec.minMember";
       const uint32_t apart = state.groups().CountsOf(gang.group)[model::MemberKind::kApart];
       std::string whose;
       if (gang.found == 0 && role.valid() && apart == 0) {
@@ -173,7 +174,7 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
       }
       return fmt::format("PodGroup {} lacks members{}: it needs {} more, and {} wait{}{}{}", group,
                          role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
-                         gang.needed, gang.found, whose, never,
+                         gang.needed, gang.found, whose, change,
                          gang.released > 0
                              ? fmt::format("; {} gave back their nodes, since it was not completed "
                                            "in time",

@@ -138,7 +138,7 @@ def gangs(test):
     for name in ("a", "b"):
         test.kubectl("create", "-f", "-", stdin=objects.pod(name, **member, **spec))
     namespace = test.namespace
-    test.wait("b is told", lambda: told(test, "b") == f"PodGroup {namespace}/train lacks members: it needs 3 more, and 2 wait.")
+    test.wait("b is told", lambda: told(test, "b") == f"PodGroup {namespace}/train lacks members: it needs 3 more, and 2 wait; make more, or lower its spec.minMember.")
     test.kubectl("create", "-f", "-", stdin=objects.pod("c", **member, **spec))
     short = f"PodGroup {namespace}/train needs 3 places at once, and 2 were found; even empty nodes would hold 2: 0/"
     test.wait("a is told", lambda: told(test, "a").startswith(short))

@@ -179,5 +179,39 @@ def gangs_in_turn(test):
     remove_queues(test, name)
 
 
+@case("a queued gang evicts another that fills its quota and its Volcano queue", needs=CUSTOM)
+def gang_evicts_a_gang(test):
+    name = make_queues(test, "400m", preemption={"withinClusterQueue": "LowerPriority"})
+    team = named(name, "Queue", VOLCANO, spec={"capability": {"cpu": "400m"}})
+    test.kubectl("create", "-f", "-", stdin=team, namespace=False)
+    urgent = test.unique("urgent")
+    test.kubectl("create", "priorityclass", urgent, "--value=100", namespace=False)
+
+    def make(job, **spec):
+        group = named(job, "PodGroup", VOLCANO, spec={"minMember": 2, "minResources": {"cpu": "400m"}, "queue": name})
+        test.create(test.path("podgroups", group=VOLCANO), group)
+        made = queued(objects.job(job, parallelism=2, completions=2))
+        template = made["spec"]["template"]
+        template["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": job}}
+        template["spec"].update(spec)
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "200m"}}
+        test.kubectl("create", "-f", "-", stdin=made)
+
+    make("low")
+    test.wait("it runs", lambda: len(nodes(test, "low")) == 2)
+    make("high", priorityClassName=urgent)
+    test.wait("the more important one runs", lambda: len(nodes(test, "high")) == 2)
+    test.equal(says(test, "low", "Evicted")[:2], ("True", "Preempted"), "the other was evicted for it")
+    test.wait("it waits", lambda: says(test, "low", "QuotaReserved")[0] == "False")
+    test.equal(says(test, "high", "Evicted")[0], None, "nothing was given back")
+    test.kubectl("delete", "job", "high")
+    test.wait("it runs again", lambda: len(nodes(test, "low")) == 2)
+    test.kubectl("delete", "job", "low")
+    test.kubectl("delete", "podgroups", "--all")
+    test.kubectl("delete", "queue.scheduling.volcano.sh", name, namespace=False)
+    test.kubectl("delete", "priorityclass", urgent, namespace=False)
+    remove_queues(test, name)
+
+
 def nodes(test, job):
     return [pod["metadata"]["name"] for pod in test.pods(f"job-name={job}") if "nodeName" in pod["spec"]]
