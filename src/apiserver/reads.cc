@@ -189,10 +189,7 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
   return AnswerStored(200, *shape, object->json, now);
 }
 
-Outcome<env::HttpResponse> List(Instant now, const store::Store& store,
-                                const ResourceRequest& request) {
-  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kList);
-  if (!shape) return std::unexpected(shape.error());
+Outcome<Listing> FindListed(const store::Store& store, const ResourceRequest& request, View view) {
   const Outcome<std::optional<int64_t>> limit = ParseIntegerParameter(request.query, "limit");
   if (!limit) return std::unexpected(limit.error());
   const auto timeout = ParseIntegerParameter(request.query, "timeoutSeconds");
@@ -211,32 +208,47 @@ Outcome<env::HttpResponse> List(Instant now, const store::Store& store,
   store::Range range = selection->range();
   range.after_namespace = position->after_namespace;
   range.after_name = position->after_name;
-  ListRenderer list(*shape, now);
-  int64_t taken = 0;
+  Listing listing;
   int64_t remaining = 0;
-  store::ObjectRef last;
-  store.WalkAt(position->revision, range, [&](const store::ObjectRef& object) {
+  const auto visit = [&](const store::ObjectRef& object) {
     if (!selection->Matches(*object)) return true;
-    if (taken == most) {
+    if (static_cast<int64_t>(listing.objects.size()) == most) {
       ++remaining;
       // How many more is only told where it is cheap to know, as upstream does.
       return selection->all_in_namespace();
     }
-    list.Add(object->json);
-    last = object;
-    ++taken;
+    listing.objects.push_back(object);
     return true;
-  });
+  };
+  const bool newest =
+      request.query.Text("continue").empty() && request.query.Text("resourceVersion").empty();
+  if (view == View::kHead && newest) {
+    position->revision = store.next_revision() - 1;
+    store.WalkHead(range, visit);
+  } else {
+    store.WalkAt(position->revision, range, visit);
+  }
   std::string token;
   if (remaining > 0) {
     token = PrintContinueToken({.revision = static_cast<int64_t>(position->revision),
-                                .after_namespace = last->namespace_name,
-                                .after_name = last->name},
+                                .after_namespace = listing.objects.back()->namespace_name,
+                                .after_name = listing.objects.back()->name},
                                request.namespace_name);
     if (!selection->all_in_namespace()) remaining = 0;
   }
-  return Answer(200, shape->syntax,
-                std::move(list).Finish(ListMetadata(*position, token, remaining)));
+  listing.metadata = ListMetadata(*position, token, remaining);
+  return listing;
+}
+
+Outcome<ListRenderer> List(Instant now, const store::Store& store, const ResourceRequest& request) {
+  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kList);
+  if (!shape) return std::unexpected(shape.error());
+  const Outcome<Listing> listing = FindListed(store, request, View::kDurable);
+  if (!listing) return std::unexpected(listing.error());
+  ListRenderer list(*shape, now);
+  for (const store::ObjectRef& object : listing->objects) list.Add(object->json);
+  list.Start(listing->metadata);
+  return list;
 }
 
 Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng& prng) {
