@@ -88,7 +88,6 @@ JsonObject Reference(std::string_view name) {
   return {{"$ref", fmt::format("#/components/schemas/{}", name)}};
 }
 
-
 // References stand in allOf where something stands beside them.
 JsonObject InAllOf(JsonObject schema) {
   const Json* reference = schema.if_contains("$ref");
@@ -132,9 +131,8 @@ void AddLimit(JsonObject& schema, std::string_view word, int64_t limit) {
 
 // One value of a field: a reference or a scalar's schema, with what holds of each value.
 JsonObject ValueSchemaOf(const Field& field) {
-  const std::string name = field.value == Value::kObject
-                               ? std::string(api::TypeAt(field.type).name)
-                               : ValueSchemaName(field.value);
+  const std::string name = field.value == Value::kObject ? std::string(api::TypeAt(field.type).name)
+                                                         : ValueSchemaName(field.value);
   JsonObject schema = name.empty() ? ValueSchema(field.value) : Reference(name);
   const api::Constraints& limits = api::BuiltinSchema().constraints(field);
   if (!limits.pattern.empty()) schema["pattern"] = limits.pattern;
@@ -142,8 +140,7 @@ JsonObject ValueSchemaOf(const Field& field) {
   AddLimit(schema, "maximum", limits.maximum);
   AddLimit(schema, "minLength", limits.length_min);
   AddLimit(schema, "maxLength", limits.length_max);
-  const std::string_view words =
-      limits.supported.empty() ? api::WordsOf(field) : limits.supported;
+  const std::string_view words = limits.supported.empty() ? api::WordsOf(field) : limits.supported;
   if (!words.empty()) schema["enum"] = WordsIn(words);
   return schema;
 }
@@ -151,14 +148,14 @@ JsonObject ValueSchemaOf(const Field& field) {
 // One value of a list or map. Those of Go have their zero for a default.
 JsonObject ItemSchema(const Field& field, bool of_go) {
   JsonObject schema = ValueSchemaOf(field);
-  if (Json zero = ZeroOf(field.value); of_go && !zero.is_null()) schema["default"] = std::move(zero);
+  if (Json zero = ZeroOf(field.value); of_go && !zero.is_null())
+    schema["default"] = std::move(zero);
   return schema.size() == 1 ? schema : InAllOf(std::move(schema));
 }
 
 // How lists and maps are merged.
 void AddMerging(const Field& field, JsonObject& schema) {
-  if (!field.list_keys.empty())
-    schema["x-kubernetes-list-map-keys"] = WordsIn(field.list_keys);
+  if (!field.list_keys.empty()) schema["x-kubernetes-list-map-keys"] = WordsIn(field.list_keys);
   if (field.shape == Shape::kList) {
     schema["x-kubernetes-list-type"] =
         field.has(api::kListMap) ? "map" : (field.has(api::kListSet) ? "set" : "atomic");
@@ -283,7 +280,8 @@ void ForEachWithin(JsonObject& schema, const Visit& visit) {
     Json* inner = schema.if_contains(word);
     if (inner != nullptr && inner->is_object()) visit(inner->get_object());
   }
-  if (Json* members = schema.if_contains("properties"); members != nullptr && members->is_object()) {
+  if (Json* members = schema.if_contains("properties");
+      members != nullptr && members->is_object()) {
     for (auto& [name, member] : members->get_object()) {
       if (member.is_object()) visit(member.get_object());
     }
@@ -467,9 +465,9 @@ void DropOpenMembers(JsonObject& schema) {
 // does it say defaults, which clients of it would take for required.
 void ToVersion2(JsonObject& schema) {
   constexpr std::string_view kOld = "#/components/schemas/";
-  if (const Json* all = schema.if_contains("allOf");
-      all != nullptr && all->is_array() && all->get_array().size() == 1 &&
-      api::FindMember(all->get_array()[0], "$ref")) {
+  if (const Json* all = schema.if_contains("allOf"); all != nullptr && all->is_array() &&
+                                                     all->get_array().size() == 1 &&
+                                                     api::FindMember(all->get_array()[0], "$ref")) {
     const Json reference = all->get_array()[0].at("$ref");
     api::RemoveMember(schema, "allOf");
     schema["$ref"] = reference;

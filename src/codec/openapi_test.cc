@@ -106,8 +106,7 @@ TEST(OpenApiTest, SchemasSayWhatIsRequiredWhichWordsThereAreAndWhatGoesWithoutSa
   const Json service = SchemaIn("api/v1", "io.k8s.api.core.v1.ServiceSpec").at("properties");
   EXPECT_EQ(service.at("ipFamilies").at("items").at("enum"),
             Json(api::JsonArray({"", "IPv4", "IPv6"})));
-  const Json slice =
-      SchemaIn("apis/discovery.k8s.io/v1", "io.k8s.api.discovery.v1.EndpointSlice");
+  const Json slice = SchemaIn("apis/discovery.k8s.io/v1", "io.k8s.api.discovery.v1.EndpointSlice");
   EXPECT_EQ(slice.at("properties").at("addressType").at("enum"),
             Json(api::JsonArray({"FQDN", "IPv4", "IPv6"})));
   const Json limits = SchemaIn("api/v1", "io.k8s.api.core.v1.ResourceRequirements")
