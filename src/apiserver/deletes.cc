@@ -115,6 +115,8 @@ Outcome<DeleteOptions> ParseDeleteOptions(WriteContext& context) {
         ParseIntegerParameter(request.query, "gracePeriodSeconds");
     if (!grace) return std::unexpected(grace.error());
     options.grace_seconds = *grace;
+    options.uid = request.query.Text("uid");
+    options.resource_version = request.query.Text("resourceVersion");
     options.propagation = request.query.Text("propagationPolicy");
     if (options.propagation.empty() && request.query.Find("orphanDependents")) {
       options.propagation =

@@ -192,11 +192,11 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
 }
 
 // Whether a patch of a status can't look at the spec, which the update takes from the old version
-// anyway.
+// anyway. That of a Service has defaults that follow from it.
 bool LeavesSpec(const ResourceRequest& request, const ParsedPatch& patch) {
   const JsonObject* members = patch.value.if_object();
-  return request.subpart == Subpart::kStatus && patch.type != PatchType::kJson &&
-         members != nullptr && !members->contains("spec");
+  return request.kind->id != KindId::kService && request.subpart == Subpart::kStatus &&
+         patch.type != PatchType::kJson && members != nullptr && !members->contains("spec");
 }
 
 // Whether a patch looks at managedFields, which stay aside otherwise.

@@ -466,8 +466,11 @@ void ListRenderer::Start(std::string_view metadata) {
   const ListText text = TextOf(shape_.syntax);
   tail_ = std::string(text.after) + out_.substr(items + text.brackets.size());
   out_.resize(items - text.blank_before);
-  if (shape_.form == Form::kObject)
-    out_.reserve(out_.size() + items_bytes_ + items_.size() + tail_.size());
+  if (shape_.form == Form::kObject) {
+    // Room that is never written to costs nothing.
+    const size_t blanks = shape_.syntax == Syntax::kJson ? 0 : items_bytes_ / 4 + tail_.size();
+    out_.reserve(out_.size() + items_bytes_ + items_.size() + tail_.size() + blanks);
+  }
   out_ += text.before;
 }
 
