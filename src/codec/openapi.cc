@@ -492,6 +492,7 @@ Json Version2(std::span<const Kind* const> kinds) {
       DropOpenMembers(schema);
       if (open) {
         api::RemoveMember(schema, kPreserve);
+        schema["type"] = "object";
         schema["properties"] = DefinedMembers();
       }
       defined[SchemaName(*kind)] = std::move(schema);
