@@ -149,7 +149,7 @@ class Defaulter {
   }
   void Value(const CustomSchema& schema, Json& value) {
     if (value.is_object()) {
-      Object(schema, value.get_object(), schema.embeds_resource);
+      Object(schema, value.get_object(), false);
     } else if (value.is_array() && !schema.items.empty()) {
       for (Json& item : value.get_array()) Value(schema.items.front(), item);
     }
@@ -251,8 +251,9 @@ class Checker {
     Take(static_cast<int64_t>(object.size()) / 4);
     for (const auto& [key, value] : object) {
       if (IsDone()) return;
-      if (held.enveloped && IsEnvelope(key)) continue;
       const CustomSchema* member = schema.Property(key);
+      // What names the object is of its schema only where that says so.
+      if (held.enveloped && member == nullptr && IsEnvelope(key)) continue;
       if (member == nullptr && !schema.additional.empty()) member = &schema.additional.front();
       if (member == nullptr) continue;
       const Json* old = OldMember(schema, held.old, key);
@@ -339,7 +340,10 @@ class Checker {
 
   void WrongType(const CustomSchema& schema, const Json& value, const Path& path) {
     rules::AddType(errors_, path, value, WantedType(schema));
-    if (schema.int_or_string) {
+    // Where a schema says the types itself, too, as it may in two ways.
+    const bool says =
+        !schema.any_of.empty() || (!schema.all_of.empty() && !schema.all_of.front().any_of.empty());
+    if (schema.int_or_string && says) {
       // An integer and a string are two schemas, of which the first is shown.
       rules::AddNoField(
           errors_, fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));

@@ -13,7 +13,9 @@
 
 #include "api/cel_syntax.h"
 #include "api/custom_schema.h"
+#include "api/embedded.h"
 #include "api/object.h"
+#include "api/schema.h"
 
 // Reading a definition's schema (k8s.io/apiextensions-apiserver pkg/apis/apiextensions/validation
 // and pkg/apiserver/schema): what is not structural is refused.
@@ -354,17 +356,21 @@ class Parser {
     for (const auto& [name, member] : ObjectAt(schema, "properties"))
       members.emplace_back(name, &member);
     std::ranges::sort(members, {}, &std::pair<std::string, const Json*>::first);
+    const bool embeds = FlagAt(schema, "x-kubernetes-embedded-resource");
     for (const auto& [name, member] : members) {
       node.names.push_back(name);
+      const bool within = in_metadata_ || (embeds && name == "metadata");
+      const bool before = std::exchange(in_metadata_, within);
       node.properties.push_back(
           Parse(*member, fmt::format("{}.properties[{}]", path, name), below));
+      in_metadata_ = before;
       node.has_defaults |= node.properties.back().has_defaults;
     }
     const Json* additional = FindMember(schema, "additionalProperties");
     if (additional == nullptr) return;
     const std::string at = path + ".additionalProperties";
     if (place == Place::kRoot) Refuse(at, "must not be used at the root");
-    if (!members.empty()) {
+    if (!members.empty() && *additional != true) {
       errors_.push_back(
           ForbiddenField(at, "additionalProperties and properties are mutual exclusive"));
     } else if (additional->is_bool()) {
@@ -749,22 +755,50 @@ class Parser {
     CustomSchema holder{.type = CustomSchema::Type::kObject};
     holder.names = {"default"};
     holder.properties = {node};
+    // What the root stands for is an object of its own, as what is embedded.
+    holder.properties.front().embeds_resource |= place == Place::kRoot;
     JsonObject object{{"default", *value}};
-    const std::vector<std::string> unknown = PruneCustom(holder, object);
-    if (!unknown.empty()) {
+    // What metadata has no schema tells.
+    const bool unknown = !in_metadata_ && !PruneCustom(holder, object).empty();
+    if (in_metadata_ && path.ends_with(".properties[metadata]")) DropUnknownMetadata(object);
+    if (unknown) {
       defaults_.push_back(
           InvalidJsonField(path + ".default", *value, "must not have unknown fields"));
     }
-    for (FieldError& error : CheckCustomSchema(holder, object, steps_)) {
-      if (error.field.starts_with("default")) error.field = fmt::format("{}.{}", path, error.field);
-      // Upstream's has no name.
-      constexpr std::string_view kName = "default in body";
-      if (error.detail.starts_with(kName))
-        error.detail.erase(0, std::string_view("default").size());
-      defaults_.push_back(std::move(error));
-    }
+    const Json holding = object;
+    for (FieldError& error : CheckEmbedded(holder, holding)) AddOfDefault(path, std::move(error));
+    for (FieldError& error : CheckCustomSchema(holder, object, steps_))
+      AddOfDefault(path, std::move(error));
     node.default_value = object["default"];
     node.has_defaults = true;
+  }
+
+  // An error of a default, told of where that stands. Upstream's has no name.
+  void AddOfDefault(const std::string& path, FieldError error) {
+    constexpr std::string_view kName = "default";
+    if (error.field.starts_with(kName)) {
+      if (error.field.substr(kName.size()).starts_with('[')) error.field.insert(kName.size(), ".");
+      error.field = fmt::format("{}.{}", path, error.field);
+    }
+    for (const std::string_view before : {"", "\""}) {
+      if (!error.detail.starts_with(fmt::format("{}{}", before, kName))) continue;
+      const size_t end = before.size() + kName.size();
+      const bool dot = end < error.detail.size() && error.detail[end] == '.';
+      error.detail.erase(before.size(), kName.size() + (dot ? 1 : 0));
+    }
+    defaults_.push_back(std::move(error));
+  }
+
+  // Of a default of the metadata of an object within an object.
+  static void DropUnknownMetadata(JsonObject& holder) {
+    Json& metadata = holder["default"];
+    if (!metadata.is_object()) return;
+    const Type type = TypeAt(FindField(TypeOf(KindId::kPod), "metadata")->type);
+    std::vector<std::string> unknown;
+    for (const auto& [name, value] : metadata.get_object()) {
+      if (FindField(type, name) == nullptr) unknown.emplace_back(name);
+    }
+    for (const std::string& name : unknown) RemoveMember(metadata.get_object(), name);
   }
 
   // To compile one takes the time of so many steps, measured.
@@ -779,6 +813,7 @@ class Parser {
   std::string uncorrelated_;  // The first list above whose items can't be told apart.
   FieldErrors defaults_;
   bool unsupported_ = false;  // Something of JSON schemas that these are without.
+  bool in_metadata_ = false;  // Within that of an object that is embedded.
   int depth_ = 0;
 };
 

@@ -65,13 +65,32 @@ void DefaultNetworkPolicy(JsonObject& spec) {
   spec["policyTypes"] = std::move(types);
 }
 
+// What reaches a balancer's address goes to the address.
+void DefaultServiceStatus(JsonObject& service) {
+  if (MemberObject(service, "spec")["type"] != "LoadBalancer") return;
+  Json* status = service.if_contains("status");
+  Json* balancer = status == nullptr ? nullptr : FindMember(*status, "loadBalancer");
+  if (balancer == nullptr || !balancer->is_object()) return;
+  ForEachIn(balancer->get_object(), "ingress", [](JsonObject& place) {
+    if (!IsEmpty(place, "ip")) SetDefault(place, "ipMode", "VIP");
+  });
+}
+
 }  // namespace
 
 void DefaultService(KindId kind, JsonObject& object) {
   switch (kind) {
     case KindId::kService:
       DefaultServiceSpec(MemberObject(object, "spec"));
+      DefaultServiceStatus(object);
       return;
+    case KindId::kIngressClass: {
+      Json* spec = object.if_contains("spec");
+      Json* parameters = spec == nullptr ? nullptr : FindMember(*spec, "parameters");
+      if (parameters != nullptr && parameters->is_object())
+        SetDefault(parameters->get_object(), "scope", "Cluster");
+      return;
+    }
     case KindId::kEndpoints:
       ForEachIn(object, "subsets", [](JsonObject& subset) {
         ForEachIn(subset, "ports", [](JsonObject& port) { SetText(port, "protocol", "TCP"); });

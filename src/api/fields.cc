@@ -639,9 +639,11 @@ Status ConformEmbedded(const CustomSchema& schema, const Type& type, JsonObject&
   return {};
 }
 
-// An object of a custom kind keeps its shape; its metadata is decoded as all metadata is.
+// An object of a custom kind keeps its shape; its metadata is decoded as all metadata is. What is
+// unknown is told as upstream meets it: of the metadata, of the object, of metadata within it, each
+// in order of the names.
 Result<std::vector<std::string>> ConformCustom(const Kind& kind, JsonObject& document) {
-  std::vector<std::string> problems =
+  std::vector<std::string> pruned =
       kind.defined != nullptr
           ? PruneCustom(kind.defined->schema, document)
           : PruneUnknown(BuiltinSchema(), static_cast<TypeId>(kind.id), document);
@@ -657,10 +659,16 @@ Result<std::vector<std::string>> ConformCustom(const Kind& kind, JsonObject& doc
   if (Status status = conformer.ConformMetadata(type, metadata.get_object()); !status) {
     return std::unexpected(status.error());
   }
-  for (const std::string& problem : conformer.TakeProblems()) problems.push_back(problem);
+  std::vector<std::string> problems = conformer.TakeProblems();
+  std::vector<std::string> embedded;
   if (kind.defined != nullptr) {
-    Status embedded = ConformEmbedded(kind.defined->schema, type, document, problems);
-    if (!embedded) return std::unexpected(embedded.error());
+    Status status = ConformEmbedded(kind.defined->schema, type, document, embedded);
+    if (!status) return std::unexpected(status.error());
+  }
+  std::ranges::sort(problems);
+  for (std::vector<std::string>* more : {&pruned, &embedded}) {
+    std::ranges::sort(*more);
+    std::ranges::move(*more, std::back_inserter(problems));
   }
   return problems;
 }

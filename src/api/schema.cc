@@ -18,6 +18,11 @@ struct GoRow {
   std::string_view embedded;
 };
 
+struct WordsRow {
+  uint16_t field;  // Its row.
+  std::string_view words;
+};
+
 #include "api/schema_table.inc"
 
 static_assert(kTypes.size() < kNoType);
@@ -52,6 +57,12 @@ GoNames GoNamesOf(const Field& field) {
   const auto* const at = std::ranges::lower_bound(kGoRows, row, {}, &GoRow::field);
   if (at == kGoRows.end() || at->field != row) return {};
   return {.type = at->type, .item_type = at->item_type, .embedded = at->embedded};
+}
+
+std::string_view WordsOf(const Field& field) {
+  const auto row = &field - kFields.data();
+  const auto* const at = std::ranges::lower_bound(kWordsRows, row, {}, &WordsRow::field);
+  return at == kWordsRows.end() || at->field != row ? std::string_view() : at->words;
 }
 
 const Schema& BuiltinSchema() { return kBuiltin; }

@@ -128,6 +128,11 @@ class Schema {
 // REQUIRES: a field of the built-in schema. Cost: logarithmic in the fields that have any.
 [[nodiscard]] GoNames GoNamesOf(const Field& field);
 
+// Of which words the values of such a field are, as documents tell it: with blanks between, the
+// first may be empty. What refuses others is not this but validation. Empty: of any. REQUIRES and
+// cost: as above.
+[[nodiscard]] std::string_view WordsOf(const Field& field);
+
 // The compiled one. Its first types are the kinds', in order of KindId.
 [[nodiscard]] const Schema& BuiltinSchema();
 

@@ -502,6 +502,7 @@ constexpr auto kBothChecks = std::to_array<BothRow>({
     {KindId::kEndpointSlice, rules::CheckEndpointSlice},
     {KindId::kNetworkPolicy, rules::CheckNetworkPolicy},
     {KindId::kIngress, rules::CheckIngress},
+    {KindId::kIngressClass, rules::CheckIngressClass},
     {KindId::kPersistentVolume, rules::CheckVolume},
     {KindId::kPersistentVolumeClaim, rules::CheckClaim},
     {KindId::kStorageClass, rules::CheckStorageClass},
@@ -657,6 +658,10 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
     case KindId::kNamespace:
       CheckMetaUpdate(errors, old, object);
       CheckNamespaceStatus(errors, object);
+      break;
+    case KindId::kService:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckServiceStatus(errors, old, object);
       break;
     case KindId::kVolumeAttachment:
       CheckMetaUpdate(errors, old, object);

@@ -52,7 +52,9 @@ void CheckNames(FieldErrors& errors, const Json& object) {
     if (name.empty()) {
       errors.push_back(RequiredField(field, ""));
     } else {
+      const size_t before = errors.size();
       CheckLabel1035(errors, field, LowerCase(name), kMixed);
+      if (errors.size() > before) errors.back() = InvalidField(field, name, errors.back().detail);
     }
   }
   for (const std::string_view member : {"shortNames", "categories"}) {
@@ -71,18 +73,18 @@ void CheckNames(FieldErrors& errors, const Json& object) {
 
 void CheckGroup(FieldErrors& errors, const Json& object) {
   const std::string_view group = TextAt(object, "spec.group");
+  const std::string wanted = fmt::format("{}.{}", TextAt(object, "spec.names.plural"), group);
+  const std::string_view name = TextAt(object, "metadata.name");
+  if (name != wanted) {
+    errors.push_back(
+        InvalidField("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
+  }
   if (group.empty()) {
     errors.push_back(RequiredField("spec.group", ""));
   } else if (const Messages wrong = CheckDns1123Subdomain(group); !wrong.empty()) {
     AddInvalid(errors, Path("spec.group"), group, wrong);
   } else if (!group.contains('.')) {
     errors.push_back(InvalidField("spec.group", group, "should be a domain with at least one dot"));
-  }
-  const std::string wanted = fmt::format("{}.{}", TextAt(object, "spec.names.plural"), group);
-  const std::string_view name = TextAt(object, "metadata.name");
-  if (name != wanted) {
-    errors.push_back(
-        InvalidField("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
   }
 }
 

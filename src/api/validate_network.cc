@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/object.h"
+#include "api/validate_workloads.h"
 
 namespace berth::api::rules {
 namespace {
@@ -469,7 +470,53 @@ void CheckClassAnnotation(FieldErrors& errors, const Json& ingress) {
          "must match `ingressClassName` when both are specified");
 }
 
+// What a class leaves to somebody's own object.
+void CheckParameters(FieldErrors& errors, const Path& path, const Json& parameters) {
+  if (FindMember(parameters, "apiGroup") != nullptr) {
+    const std::string_view group = TextAt(parameters, "apiGroup");
+    AddInvalid(errors, path.At("apiGroup"), group, CheckDns1123Subdomain(group));
+  }
+  for (const std::string_view member : {"kind", "name"}) {
+    const std::string_view text = TextAt(parameters, member);
+    if (text.empty()) {
+      AddRequired(errors, path.At(member));
+    } else {
+      AddInvalid(errors, path.At(member), text, CheckPathSegment(text));
+    }
+  }
+  if (FindMember(parameters, "scope") == nullptr) return AddRequired(errors, path.At("scope"));
+  constexpr std::array<std::string_view, 2> kScopes = {"Cluster", "Namespace"};
+  const std::string_view scope = TextAt(parameters, "scope");
+  const Json* space = FindMember(parameters, "namespace");
+  CheckEnum(errors, path.At("scope"), scope, kScopes);
+  if (scope == "Namespace" && space == nullptr) {
+    AddRequired(errors, path.At("namespace"), "`parameters.scope` is set to 'Namespace'");
+  } else if (scope == "Namespace") {
+    AddInvalid(errors, path.At("namespace"), TextOf(*space), CheckDns1123Label(TextOf(*space)));
+  } else if (scope == "Cluster" && space != nullptr) {
+    AddForbidden(errors, path.At("namespace"), "`parameters.scope` is set to 'Cluster'");
+  }
+}
+
 }  // namespace
+
+void CheckIngressClass(FieldErrors& errors, const Json* old, const Json& object) {
+  constexpr int64_t kControllerCharactersMax = 250;
+  const Path spec("spec");
+  const Path path = spec.At("controller");
+  const std::string_view controller = TextAt(object, "spec.controller");
+  if (old != nullptr) {
+    CheckMetaUpdate(errors, *old, object);
+    if (TextAt(*old, "spec.controller") != controller) Refuse(errors, path, controller, kImmutable);
+    return;
+  }
+  CheckMeta(errors, object, false, CheckDns1123Subdomain);
+  if (static_cast<int64_t>(controller.size()) > kControllerCharactersMax)
+    errors.push_back(TooLongField(path.text(), kControllerCharactersMax));
+  CheckDomainPath(errors, path, controller);
+  if (const Json* parameters = FindPath(object, "spec.parameters"))
+    CheckParameters(errors, spec.At("parameters"), *parameters);
+}
 
 void CheckEndpoints(FieldErrors& errors, const Json* old, const Json& object) {
   if (old != nullptr) CheckMetaUpdate(errors, *old, object);

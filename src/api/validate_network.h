@@ -2,7 +2,8 @@
 
 #include "api/validate_common.h"
 
-// Private to api/: the rules of Endpoints, EndpointSlices, NetworkPolicies and Ingresses. `old` is
+// Private to api/: the rules of Endpoints, EndpointSlices, NetworkPolicies, Ingresses and their
+// classes. `old` is
 // nullptr for a creation.
 namespace berth::api::rules {
 
@@ -12,5 +13,6 @@ void CheckEndpoints(FieldErrors& errors, const Json* old, const Json& object);
 void CheckEndpointSlice(FieldErrors& errors, const Json* old, const Json& object);
 void CheckNetworkPolicy(FieldErrors& errors, const Json* old, const Json& object);
 void CheckIngress(FieldErrors& errors, const Json* old, const Json& object);
+void CheckIngressClass(FieldErrors& errors, const Json* old, const Json& object);
 
 }  // namespace berth::api::rules

@@ -320,4 +320,37 @@ void CheckService(FieldErrors& errors, const Json* old, const Json& service) {
   Checker(errors, service).Run(old);
 }
 
+void CheckServiceStatus(FieldErrors& errors, const Json& old, const Json& service) {
+  constexpr std::array<std::string_view, 2> kModes = {"Proxy", "VIP"};
+  const Path status("status");
+  const Path balancer = status.At("loadBalancer");
+  const JsonArray& ingress = ArrayAt(service, "status.loadBalancer.ingress");
+  if (ingress.empty()) return;
+  if (TextAt(service, "spec.type") != "LoadBalancer") {
+    return AddForbidden(errors, balancer.At("ingress"),
+                        "may only be used when `spec.type` is 'LoadBalancer'");
+  }
+  const JsonArray& before = ArrayAt(old, "status.loadBalancer.ingress");
+  for (size_t i = 0; i < ingress.size(); ++i) {
+    const Path at = balancer.At("ingress", i);
+    const std::string_view ip = TextAt(ingress[i], "ip");
+    const bool known =
+        std::ranges::any_of(before, [&](const Json& place) { return TextAt(place, "ip") == ip; });
+    if (!ip.empty() && !known) CheckIp(errors, at.At("ip"), ip);
+    const bool has_mode = FindMember(ingress[i], "ipMode") != nullptr;
+    if (!has_mode && !ip.empty()) {
+      AddRequired(errors, at.At("ipMode"), "must be specified when `ip` is set");
+    } else if (has_mode && ip.empty()) {
+      AddForbidden(errors, at.At("ipMode"), "may not be specified when `ip` is not set");
+    } else if (has_mode) {
+      CheckEnum(errors, at.At("ipMode"), TextAt(ingress[i], "ipMode"), kModes);
+    }
+    const std::string_view host = TextAt(ingress[i], "hostname");
+    if (host.empty()) continue;
+    AddInvalid(errors, at.At("hostname"), host, CheckDns1123Subdomain(host));
+    if (FamilyOf(host) != IpFamily::kNone)
+      AddInvalid(errors, at.At("hostname"), host, {"must be a DNS name, not an IP address"});
+  }
+}
+
 }  // namespace berth::api::rules

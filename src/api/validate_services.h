@@ -8,4 +8,6 @@ namespace berth::api::rules {
 // `old` is null for a new one.
 void CheckService(FieldErrors& errors, const Json* old, const Json& service);
 
+void CheckServiceStatus(FieldErrors& errors, const Json& old, const Json& service);
+
 }  // namespace berth::api::rules

@@ -182,19 +182,22 @@ void CheckManagedBy(FieldErrors& errors, const Path& path, const Json& spec) {
   if (FindMember(spec, "managedBy") == nullptr) return;
   const std::string_view manager = TextAt(spec, "managedBy");
   const Path at = path.At("managedBy");
-  const size_t slash = manager.find('/');
-  if (manager.empty()) {
-    AddRequired(errors, at);
-  } else if (slash == 0 || slash == std::string_view::npos || slash + 1 == manager.size()) {
-    AddInvalid(errors, at, manager, {"must be a domain-prefixed path (such as \"acme.io/foo\")"});
-  } else {
-    AddInvalid(errors, at, manager.substr(0, slash),
-               CheckDns1123Subdomain(manager.substr(0, slash)));
-  }
+  CheckDomainPath(errors, at, manager);
   if (manager.size() > 63) errors.push_back(TooLongField(at.text(), 63));
 }
 
 }  // namespace
+
+void CheckDomainPath(FieldErrors& errors, const Path& path, std::string_view text) {
+  const size_t slash = text.find('/');
+  if (text.empty()) {
+    AddRequired(errors, path);
+  } else if (slash == 0 || slash == std::string_view::npos || slash + 1 == text.size()) {
+    AddInvalid(errors, path, text, {"must be a domain-prefixed path (such as \"acme.io/foo\")"});
+  } else {
+    AddInvalid(errors, path, text.substr(0, slash), CheckDns1123Subdomain(text.substr(0, slash)));
+  }
+}
 
 void CheckJobTemplateSpec(FieldErrors& errors, const Path& path, const Json& spec) {
   constexpr std::array<std::string_view, 7> kCounts = {"parallelism",

@@ -18,6 +18,8 @@ void CheckAlwaysRestarted(FieldErrors& errors, const Path& pods_path, const Json
                           std::string_view kind);
 // Labels of the template that the selector doesn't select.
 void AddMismatch(FieldErrors& errors, const Path& pods_path, const Json& pods);
+// A domain, a slash and a path: "acme.io/foo".
+void CheckDomainPath(FieldErrors& errors, const Path& path, std::string_view text);
 // The spec of a Job but its selector: that of a CronJob's is made by the server.
 void CheckJobTemplateSpec(FieldErrors& errors, const Path& path, const Json& spec);
 void CheckDeployment(FieldErrors& errors, const Json& object);

@@ -104,15 +104,19 @@ Outcome<void> AdmitServiceAccount(const store::Store& store, Subject subject, Js
   std::string name(api::TextAt(pod, "spec.serviceAccountName"));
   // Every namespace gets the account "default", soon after it is made; pods needn't wait for that.
   if (name.empty()) name = "default";
-  if (name != "default") {
-    const std::string_view ns = api::TextAt(pod, "metadata.namespace");
-    const auto table = static_cast<store::Table>(KindId::kServiceAccount);
-    if (store.FindHead(table, {.namespace_name = ns, .name = name}) == nullptr) {
-      return Forbidden(subject,
-                       fmt::format("error looking up service account {}/{}: serviceaccount "
-                                   "\"{}\" not found",
-                                   ns, name, name));
-    }
+  const std::string_view ns = api::TextAt(pod, "metadata.namespace");
+  const auto table = static_cast<store::Table>(KindId::kServiceAccount);
+  const store::ObjectRef account = store.FindHead(table, {.namespace_name = ns, .name = name});
+  if (account == nullptr && name != "default") {
+    return Forbidden(subject, fmt::format("error looking up service account {}/{}: serviceaccount "
+                                          "\"{}\" not found",
+                                          ns, name, name));
+  }
+  // Most have none, which is seen without parsing them.
+  if (account != nullptr && account->json.view().contains("\"imagePullSecrets\":") &&
+      api::ArrayAt(pod, "spec.imagePullSecrets").empty()) {
+    const Json secrets = Json(api::ArrayAt(Load(*account), "imagePullSecrets"));
+    if (!secrets.get_array().empty()) spec["imagePullSecrets"] = secrets;
   }
   spec["serviceAccountName"] = name;
   spec["serviceAccount"] = name;
@@ -146,32 +150,48 @@ void AddFinalizer(Json& object, std::string_view finalizer) {
   api::SetPath(object, "metadata.finalizers", std::move(finalizers));
 }
 
-// The StorageClass for claims that name none: of several the newest, then by name. Null for none.
-store::ObjectRef FindDefaultClass(const store::Store& store) {
+// The class of that kind for who names none: of several the newest, then by name. Null for none.
+store::ObjectRef FindDefaultClass(const store::Store& store, KindId kind,
+                                  bool (*is_default)(const Json&)) {
   store::ObjectRef found;
   std::string created;
-  store.WalkHead({.table = static_cast<store::Table>(KindId::kStorageClass)},
-                 [&](const store::ObjectRef& object) {
-                   // Few classes are, and most are seen not to be without parsing them.
-                   if (object->json.view().find("is-default-class") == std::string_view::npos)
-                     return true;
-                   const Json document = Load(*object);
-                   if (!api::IsDefaultStorageClass(document)) return true;
-                   std::string since(api::TextAt(document, "metadata.creationTimestamp"));
-                   if (found == nullptr || since > created) {
-                     found = object;
-                     created = std::move(since);
-                   }
-                   return true;
-                 });
+  store.WalkHead({.table = static_cast<store::Table>(kind)}, [&](const store::ObjectRef& object) {
+    // Few classes are, and most are seen not to be without parsing them.
+    if (object->json.view().find("is-default-class") == std::string_view::npos) return true;
+    const Json document = Load(*object);
+    if (!is_default(document)) return true;
+    std::string since(api::TextAt(document, "metadata.creationTimestamp"));
+    if (found == nullptr || since > created) {
+      found = object;
+      created = std::move(since);
+    }
+    return true;
+  });
   return found;
+}
+
+// DefaultIngressClass. The annotation is how classes were named before.
+void AdmitIngress(const store::Store& store, Json& ingress) {
+  constexpr std::string_view kNamed = "kubernetes.io/ingress.class";
+  if (api::FindPath(ingress, "spec.ingressClassName") != nullptr) return;
+  if (api::FindMember(api::ObjectAt(ingress, "metadata.annotations"), kNamed) != nullptr) return;
+  const auto is_default = [](const Json& ingress_class) {
+    constexpr std::string_view kDefault = "ingressclass.kubernetes.io/is-default-class";
+    const Json* said =
+        api::FindMember(api::ObjectAt(ingress_class, "metadata.annotations"), kDefault);
+    return said != nullptr && *said == "true";
+  };
+  const store::ObjectRef found = FindDefaultClass(store, KindId::kIngressClass, is_default);
+  if (found != nullptr) api::SetPath(ingress, "spec.ingressClassName", Json(found->name));
 }
 
 // DefaultStorageClass.
 void AdmitClaim(const store::Store& store, Json& claim) {
   AddFinalizer(claim, api::kClaimProtectionFinalizer);
   if (api::StorageClassNameOf(claim)) return;
-  const store::ObjectRef found = FindDefaultClass(store);
+  const store::ObjectRef found = FindDefaultClass(
+      store, KindId::kStorageClass,
+      [](const Json& storage_class) { return api::IsDefaultStorageClass(storage_class); });
   if (found != nullptr) api::SetPath(claim, "spec.storageClassName", Json(found->name));
 }
 
@@ -250,6 +270,9 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
       return {};
     case KindId::kPersistentVolumeClaim:
       AdmitClaim(store, object);
+      return {};
+    case KindId::kIngress:
+      AdmitIngress(store, object);
       return {};
     default:
       return {};

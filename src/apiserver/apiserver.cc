@@ -38,6 +38,9 @@ constexpr size_t kGroupMax = 1024;
 // How long the server waits with writes of its own after one for which there was no room.
 constexpr Duration kOwnWritesRetry = Duration::Seconds(5);
 constexpr Duration kOwnServiceRetry = Duration::Seconds(10);
+// Lists that are written in parts, and collections deleted so: what they hold is a pointer an
+// object, 50 MB for as many lists of 50,000. What comes beyond takes its time at once.
+constexpr size_t kLongMax = 64;
 
 store::Store::Options StoreOptionsOf(const Options& options, const env::JournalContent& content) {
   store::Store::Options result = StoreOptions();
@@ -177,6 +180,12 @@ void ApiServer::MakeOwn(Instant now) {
   if (options_.own_storage_class && !HasAny(store_, KindId::kStorageClass))
     CreateOwn(now, store_, prng_, KindId::kStorageClass, OwnStorageClass());
   if (options_.bootstrap_roles) MakeOwnAccess(now);
+  if (!open_) own_revision_ = store_.next_revision() - 1;
+}
+
+void ApiServer::Open(Instant now, env::Outbox& out) {
+  if (std::exchange(open_, true)) return;
+  for (const env::RequestArrived& arrived : std::exchange(early_, {})) Arrive(now, arrived, out);
 }
 
 void ApiServer::KeepService(Instant now) {
@@ -209,8 +218,13 @@ void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
   if (!std::exchange(started_, true)) event_expiry_.Recover(now, store_);
   if (own_writes_at_ <= now) MakeOwn(now);
   if (own_service_at_ <= now) KeepService(now);
-  if (const auto* arrived = std::get_if<env::RequestArrived>(&input)) {
-    Arrive(now, *arrived, out);
+  if (own_revision_ <= store_.durable_revision()) Open(now, out);
+  if (auto* arrived = std::get_if<env::RequestArrived>(&input)) {
+    if (open_) {
+      Arrive(now, *arrived, out);
+    } else {
+      early_.push_back(std::move(*arrived));
+    }
   } else if (const auto* appended = std::get_if<env::JournalAppended>(&input)) {
     Appended(now, appended->sequence, out);
   } else if (const auto* refused = std::get_if<env::JournalRefused>(&input)) {
@@ -218,14 +232,14 @@ void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
   } else if (const auto* drained = std::get_if<env::StreamDrained>(&input)) {
     watches_.Drained(now, drained->exchange, drained->bytes, store_, out);
   } else if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input)) {
-    watches_.Abandon(abandoned->exchange);
-    waiting_writes_.Abandon(abandoned->exchange, out);
+    Abandon(abandoned->exchange, out);
   } else if (const auto* response = std::get_if<env::Response>(&input)) {
     Resume(now, waiting_writes_.Hear(*response), out);
   } else if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
     Resume(now, waiting_writes_.Hear(*failed), out);
   } else if (std::holds_alternative<env::Tick>(input)) {
     EndLateWrites(now, out);
+    ContinueLong(now, out);
     ExpireEvents(now);
     if (store_.has_unsent() && !store_.append_in_flight()) Append(out);
   }
@@ -243,6 +257,7 @@ void ApiServer::ExpireEvents(Instant now) {
 
 Instant ApiServer::wake_at() const {
   if (store_.has_unsent() && !store_.append_in_flight()) return Instant{0};
+  if (!long_lists_.empty() || !long_deletions_.empty()) return Instant{0};
   const Instant next = std::min({watches_.wake_at(), waiting_writes_.wake_at(), own_service_at_});
   if (store_.append_in_flight()) return next;
   const bool own = own_writes_at_ != Instant::Never();
@@ -277,6 +292,7 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
   }
   if (concerns) RefreshDefinitions(now, out);
   if (of_service && options_.own_service) KeepService(now);
+  if (own_revision_ <= store_.durable_revision()) Open(now, out);
 }
 
 void ApiServer::Refused(Instant now, uint64_t sequence, env::Outbox& out) {
@@ -291,6 +307,7 @@ void ApiServer::Refused(Instant now, uint64_t sequence, env::Outbox& out) {
     out.emplace_back(std::move(answer.respond));
   }
   pending_answers_.clear();
+  Open(now, out);
 }
 
 std::expected<ServiceTokens::Verified, std::string> ApiServer::VerifyToken(
@@ -373,11 +390,48 @@ void ApiServer::EndLateWrites(Instant now, env::Outbox& out) {
   }
 }
 
+// The next part of the list and of the deletion that are first in line.
+void ApiServer::ContinueLong(Instant now, env::Outbox& out) {
+  ContinueList(out);
+  if (long_deletions_.empty()) return;
+  WaitingWrite write = std::move(long_deletions_.front());
+  long_deletions_.pop_front();
+  Resume(now, std::move(write), out);
+}
+
+void ApiServer::ContinueList(env::Outbox& out) {
+  if (long_lists_.empty() || !long_lists_.front().list.Continue()) return;
+  LongList done = std::move(long_lists_.front());
+  long_lists_.pop_front();
+  env::HttpResponse response = std::move(done.list).Finish();
+  response.headers.insert(response.headers.begin(), done.headers.begin(), done.headers.end());
+  Answer(done.exchange, std::move(response), done.wrote, out);
+}
+
+// The client has gone.
+void ApiServer::Abandon(env::ExchangeId exchange, env::Outbox& out) {
+  watches_.Abandon(exchange);
+  std::erase_if(early_,
+                [&](const env::RequestArrived& early) { return early.exchange == exchange; });
+  waiting_writes_.Abandon(exchange, out);
+  std::erase_if(long_lists_, [&](const LongList& list) { return list.exchange == exchange; });
+  std::erase_if(long_deletions_,
+                [&](const WaitingWrite& write) { return write.arrived.exchange == exchange; });
+}
+
 void ApiServer::Finish(Turn& turn, uint64_t revision_before, Outcome<env::HttpResponse> response) {
   if (turn.later) return;
   const env::HttpRequest& request = turn.arrived.request;
   const bool mutating = request.method != env::Method::kGet;
   const bool wrote = mutating || store_.next_revision() != revision_before;
+  if (turn.list && response) {
+    long_lists_.push_back({.exchange = turn.arrived.exchange,
+                           .headers = std::move(response->headers),
+                           .wrote = wrote,
+                           .list = std::move(*turn.list)});
+    while (long_lists_.size() > kLongMax) ContinueList(turn.out);
+    return;
+  }
   Answer(turn.arrived.exchange,
          response ? std::move(*response) : ProblemResponse(request, response.error()), wrote,
          turn.out);
@@ -450,8 +504,13 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
   switch (request.verb) {
     case Verb::kGet:
       return Get(now, store_, request);
-    case Verb::kList:
-      return List(now, store_, request);
+    case Verb::kList: {
+      Outcome<ListRenderer> list = List(now, store_, request);
+      if (!list) return std::unexpected(std::move(list.error()));
+      if (list->Continue()) return std::move(*list).Finish();
+      turn.list = std::move(*list);
+      return env::HttpResponse{};
+    }
     case Verb::kWatch:
       break;
     default:
@@ -484,12 +543,12 @@ Outcome<env::HttpResponse> ApiServer::TryWrite(const WriteTools& tools,
 // A write that webhooks concern is of the time when it arrived, and draws from its own seed: each
 // try comes to the same.
 Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& request) {
-  const QuotaCounter counter = options_.quota_counter;
-  if (turn.write == nullptr && !webhooks_.Concern(request)) {
+  const bool whole = turn.write == nullptr && !webhooks_.Concern(request);
+  if (whole && request.verb != Verb::kDeleteCollection) {
     return TryWrite({.now = turn.now,
                      .store = store_,
                      .prng = prng_,
-                     .quota_counter = counter,
+                     .quota_counter = options_.quota_counter,
                      .zones = options_.zones.get()},
                     request);
   }
@@ -497,20 +556,32 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
                                              : WaitingWrite{.arrived = turn.arrived,
                                                             .identity = request.requester->identity,
                                                             .now = turn.now,
-                                                            .seed = prng_.Next(),
+                                                            .seed = whole ? 0 : prng_.Next(),
                                                             .heard = {}};
   while (turn.now < write.now + WaitingWrites::kTimeMax) {
-    WebhookCalls calls(webhooks_, write.heard, write.progress);
+    write.progress.paused = false;
+    write.progress.unpaused = long_deletions_.size() >= kLongMax;
+    WebhookCalls calls(webhooks_, write.heard);
     Prng prng(write.seed);
-    Outcome<env::HttpResponse> response = TryWrite({.now = write.now,
-                                                    .store = store_,
-                                                    .prng = prng,
-                                                    .quota_counter = counter,
-                                                    .webhooks = &calls,
-                                                    .zones = options_.zones.get()},
-                                                   request);
-    if (calls.wanted().empty()) return response;
+    Outcome<env::HttpResponse> response =
+        TryWrite({.now = write.now,
+                  .store = store_,
+                  .prng = prng,
+                  .quota_counter = options_.quota_counter,
+                  .webhooks = webhooks_.Concern(request) ? &calls : nullptr,
+                  .progress = &write.progress,
+                  .zones = options_.zones.get()},
+                 request);
+    if (calls.wanted().empty() && !write.progress.paused) {
+      turn.list = std::move(write.progress.answer);
+      return response;
+    }
     calls.Prune(write.heard);
+    if (write.progress.paused) {
+      turn.later = true;
+      long_deletions_.push_back(std::move(write));
+      return env::HttpResponse{};
+    }
     Outcome<std::optional<WaitingWrite>> back =
         waiting_writes_.Wait(turn.now, std::move(write), calls.wanted(), store_, turn.out);
     if (!back) return std::unexpected(std::move(back.error()));
@@ -524,6 +595,7 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
 void ApiServer::AddTo(Hasher& hasher) const {
   hasher.Add(options_.seed)
       .Add(started_)
+      .Add(open_)
       .Add(own_writes_at_.ns)
       .Add(own_service_at_.ns)
       .Add(prng_.fingerprint());
@@ -532,6 +604,17 @@ void ApiServer::AddTo(Hasher& hasher) const {
   event_expiry_.AddTo(hasher);
   waiting_writes_.AddTo(hasher);
   last_modes_.AddTo(hasher);
+  hasher.Add(early_.size());
+  for (const env::RequestArrived& early : early_) {
+    hasher.Add(early.exchange.value).Add(early.request.method).Add(early.request.target);
+    hasher.Add(early.request.body.view());
+  }
+  hasher.Add(long_lists_.size()).Add(long_deletions_.size());
+  for (const LongList& long_list : long_lists_) {
+    hasher.Add(long_list.exchange.value).Add(long_list.wrote);
+    long_list.list.AddTo(hasher);
+  }
+  for (const WaitingWrite& write : long_deletions_) AddWrite(write, hasher);
   hasher.Add(pending_answers_.size());
   for (const PendingAnswer& answer : pending_answers_) {
     const env::HttpResponse& response = answer.respond.response;

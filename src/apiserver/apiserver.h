@@ -16,6 +16,7 @@
 #include "apiserver/impersonation.h"
 #include "apiserver/problem.h"
 #include "apiserver/quotas.h"
+#include "apiserver/render.h"
 #include "apiserver/request.h"
 #include "apiserver/service_tokens.h"
 #include "apiserver/waiting_writes.h"
@@ -71,6 +72,13 @@ struct Options {
 // A write that webhooks concern is kept until they have said what they think, and is done again
 // then, against the head of then (docs/design/0022-webhooks.md).
 //
+// A large list is written in parts, and a large collection deleted so: one part of each at a Tick,
+// so that others are answered between them. Lists wait for each other, for one text at a time is in
+// the making.
+//
+// Nobody is answered before the namespaces and all else that the server makes of itself are
+// readable, or there is no room for them.
+//
 // One append is on its way at a time; what is written meanwhile is the next. A write is answered,
 // readable and watched when it is durable, and so is a refusal that rests on one that isn't yet.
 // Where the journal has no room, all that wait are answered 507, and the head is what is durable
@@ -103,6 +111,14 @@ class ApiServer final : public env::Actor {
     env::Respond respond;
   };
 
+  // A list that is written in parts.
+  struct LongList {
+    env::ExchangeId exchange;
+    std::vector<env::Header> headers;  // Warnings.
+    bool wrote = false;                // It rests on the head.
+    ListRenderer list;
+  };
+
   // One handling of a request.
   struct Turn {
     Instant now;
@@ -110,11 +126,15 @@ class ApiServer final : public env::Actor {
     env::Outbox& out;
     WaitingWrite* write = nullptr;  // A write that has waited.
     bool later = false;             // The answer comes by itself.
+    // What is to take the place of the answer's body.
+    std::optional<ListRenderer> list = {};
   };
 
   ApiServer(Options options, store::Store store);
 
   void MakeOwn(Instant now);
+  // Serves who came before what every cluster has was durable, once it is.
+  void Open(Instant now, env::Outbox& out);
   void MakeOwnAccess(Instant now);
   void KeepService(Instant now);
   // Who sends a request: a bearer token's identity, else the peer. Problem: 401 for an unknown
@@ -130,6 +150,9 @@ class ApiServer final : public env::Actor {
   void Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out);
   void Resume(Instant now, std::optional<WaitingWrite> write, env::Outbox& out);
   void EndLateWrites(Instant now, env::Outbox& out);
+  void ContinueLong(Instant now, env::Outbox& out);
+  void ContinueList(env::Outbox& out);
+  void Abandon(env::ExchangeId exchange, env::Outbox& out);
   void Finish(Turn& turn, uint64_t revision_before, Outcome<env::HttpResponse> response);
   [[nodiscard]] Outcome<env::HttpResponse> Handle(Turn& turn);
   [[nodiscard]] Outcome<env::HttpResponse> HandleAdmitted(Turn& turn, Target target,
@@ -160,7 +183,13 @@ class ApiServer final : public env::Actor {
   Webhooks webhooks_;  // Made of what the store has durably: not hashed.
   WaitingWrites waiting_writes_;
   std::deque<PendingAnswer> pending_answers_;
+  // Of both one at a time goes on, at each Tick.
+  std::deque<LongList> long_lists_;
+  std::deque<WaitingWrite> long_deletions_;
   bool started_ = false;
+  bool open_ = false;
+  uint64_t own_revision_ = 0;               // Of the last that the server made at its start.
+  std::vector<env::RequestArrived> early_;  // What came before that was durable.
   // When what the server itself writes is to be looked for: Never() once it is written.
   Instant own_writes_at_{0};
   Instant own_service_at_ = Instant::Never();  // Likewise, of what could not be made.

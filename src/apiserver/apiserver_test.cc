@@ -49,6 +49,29 @@ TEST(ApiServer, StartsWithItsNamespacesAndPriorityClasses) {
   EXPECT_NE(critical.body.view().find("2000001000"), std::string_view::npos);
 }
 
+TEST(ApiServer, NobodyIsAnsweredBeforeWhatEveryClusterHasCanBeRead) {
+  Result<ApiServer> server = ApiServer::Make({}, {});
+  ASSERT_TRUE(server.has_value());
+  const Instant now = Instant::FromSeconds(1'800'000'000);
+  const auto step = [&](env::Input input) {
+    env::Outbox out;
+    server->Step(now, std::move(input), out);
+    return out;
+  };
+  const env::RequestArrived list{
+      .exchange = {1},
+      .peer = {.user = "a", .groups = {"system:masters"}},
+      .request = {.target = "/api/v1/namespaces?resourceVersion=0", .headers = {}, .body = {}}};
+  EXPECT_TRUE(step(list).empty());
+  const env::Outbox appends = step(env::Tick{});
+  ASSERT_EQ(appends.size(), 1U);
+  const uint64_t sequence = std::get<env::AppendJournal>(appends[0]).sequence;
+  const env::Outbox answers = step(env::JournalAppended{.sequence = sequence});
+  ASSERT_EQ(answers.size(), 1U);
+  const env::HttpResponse& response = std::get<env::Respond>(answers[0]).response;
+  EXPECT_EQ(api::ArrayAt(codec::ParseJson(response.body.view()).value(), "items").size(), 4U);
+}
+
 TEST(ApiServer, MakesItsOwnServiceOnceWhereItIsToldTo) {
   constexpr const char* kService = "/api/v1/namespaces/default/services/kubernetes";
   EXPECT_EQ(ServerFixture().Call(Method::kGet, kService).status, 404);

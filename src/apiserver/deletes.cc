@@ -9,7 +9,7 @@
 #include "api/timestamp.h"
 #include "apiserver/admission.h"
 #include "apiserver/definitions.h"
-#include "apiserver/selection.h"
+#include "apiserver/reads.h"
 #include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
 #include "base/check.h"
@@ -115,6 +115,8 @@ Outcome<DeleteOptions> ParseDeleteOptions(WriteContext& context) {
         ParseIntegerParameter(request.query, "gracePeriodSeconds");
     if (!grace) return std::unexpected(grace.error());
     options.grace_seconds = *grace;
+    options.uid = request.query.Text("uid");
+    options.resource_version = request.query.Text("resourceVersion");
     options.propagation = request.query.Text("propagationPolicy");
     if (options.propagation.empty() && request.query.Find("orphanDependents")) {
       options.propagation =
@@ -408,84 +410,93 @@ WriteResult Delete(WriteContext& context) {
   return RespondDeleted(context, **target, *written);
 }
 
-WriteResult RespondCollection(WriteContext& context, ListRenderer list, uint64_t revision) {
-  return Answer(200, context.shape.syntax,
-                std::move(list).Finish(fmt::format("\"resourceVersion\":\"{}\"", revision)));
+// What one try of a collection's deletion comes to, some 5 ms.
+constexpr size_t kPartBytesMax = size_t{2} * 1024 * 1024;
+constexpr size_t kPartCountMax = 256;
+
+// Where the part ends that begins with the next target: what webhooks are asked about at once, and
+// is deleted in one try.
+size_t PartEnd(const WriteContext& context) {
+  const CollectionProgress& progress = *context.progress;
+  const size_t count_max =
+      context.webhooks == nullptr ? kPartCountMax : static_cast<size_t>(limits::kReviewsAtOnceMax);
+  size_t end = progress.next;
+  for (size_t bytes = 0;
+       end < progress.targets.size() && end - progress.next < count_max && bytes < kPartBytesMax;
+       ++end) {
+    bytes += progress.targets[end]->json.size();
+  }
+  return end;
 }
 
-// Deletes what webhooks have agreed to, up to the first that they haven't; the mark moves on.
-Outcome<void> DeletePart(WriteContext& context, const std::vector<store::ObjectRef>& part,
-                         const DeleteOptions& options) {
-  std::vector<Outcome<void>> reviews;
-  for (const store::ObjectRef& target : part)
-    reviews.push_back(ReviewEnd(context, *target, options));
-  if (!context.webhooks->wanted().empty()) return Waits();
-  CollectionProgress& progress = context.webhooks->progress();
-  for (size_t i = 0; i < part.size(); ++i) {
-    const store::ObjectRef& target = part[i];
-    if (Outcome<void> admitted =
-            AdmitDelete(context.store, {.kind = *context.request.kind, .name = target->name});
-        !admitted) {
-      return admitted;
+// Deletes what webhooks have agreed to, up to the first that they haven't.
+Outcome<void> DeletePart(WriteContext& context, size_t end, const DeleteOptions& options) {
+  CollectionProgress& progress = *context.progress;
+  struct Listed {
+    store::ObjectRef object;  // As it is now; null: somebody else has deleted it.
+    Outcome<void> review;
+  };
+  std::vector<Listed> part;
+  for (size_t i = progress.next; i < end; ++i) {
+    const store::StoredObject& listed = *progress.targets[i];
+    store::ObjectRef object = context.store.FindHead(
+        listed.table, {.namespace_name = listed.namespace_name, .name = listed.name});
+    Outcome<void> review =
+        object == nullptr ? Outcome<void>() : ReviewEnd(context, *object, options);
+    part.push_back({.object = std::move(object), .review = std::move(review)});
+  }
+  if (context.webhooks != nullptr && !context.webhooks->wanted().empty()) return Waits();
+  for (const Listed& target : part) {
+    if (target.object != nullptr) {
+      if (Outcome<void> admitted = AdmitDelete(
+              context.store, {.kind = *context.request.kind, .name = target.object->name});
+          !admitted) {
+        return admitted;
+      }
+      if (!target.review) return target.review;
+      const Outcome<Written> written = DeleteObject(context, target.object, options);
+      if (!written) return std::unexpected(written.error());
     }
-    if (!reviews[i]) return reviews[i];
-    const Outcome<Written> written = DeleteObject(context, target, options);
-    if (!written) return std::unexpected(written.error());
-    progress.deleted.push_back(target->json);
-    progress.after_namespace = target->namespace_name;
-    progress.after_name = target->name;
+    ++progress.next;
   }
   return {};
 }
 
-// A collection that webhooks are asked about, in parts: the next are asked about when the ones
-// before are gone.
-WriteResult DeleteInParts(WriteContext& context, const DeleteOptions& options,
-                          const Selection& selection) {
-  CollectionProgress& progress = context.webhooks->progress();
-  if (progress.revision == 0) progress.revision = context.store.next_revision() - 1;
-  for (;;) {
-    store::Range range = selection.range();
-    if (!progress.after_name.empty()) {
-      range.after_namespace = progress.after_namespace;
-      range.after_name = progress.after_name;
-    }
-    std::vector<store::ObjectRef> part;
-    context.store.WalkHead(range, [&](const store::ObjectRef& object) {
-      if (selection.Matches(*object)) part.push_back(object);
-      return part.size() < static_cast<size_t>(limits::kReviewsAtOnceMax);
-    });
-    if (part.empty()) break;
-    if (Outcome<void> fine = DeletePart(context, part, options); !fine)
-      return std::unexpected(std::move(fine.error()));
-  }
+// What was deleted, as it was.
+env::HttpResponse RespondCollection(WriteContext& context) {
+  CollectionProgress& progress = *context.progress;
   ListRenderer list(context.shape, context.now);
-  for (const Bytes& deleted : progress.deleted) list.Add(deleted);
-  return RespondCollection(context, std::move(list), progress.revision);
+  for (const store::ObjectRef& target : progress.targets) list.Add(target->json);
+  list.Start(progress.metadata);
+  if (list.Continue()) return std::move(list).Finish();
+  progress.answer = std::move(list);
+  return {};
 }
 
+// What a list of that query has, in parts: the next are looked at, and webhooks asked about them,
+// when the ones before are gone, and others had their turn.
 WriteResult DeleteCollection(WriteContext& context) {
+  CHECK(context.progress != nullptr);
+  CollectionProgress& progress = *context.progress;
+  Listing listing;
+  if (!progress.begun) {
+    Outcome<Listing> found = FindListed(context.store, context.request, View::kHead);
+    if (!found) return std::unexpected(std::move(found.error()));
+    listing = std::move(*found);
+  }
   const Outcome<DeleteOptions> options = ParseDeleteOptions(context);
   if (!options) return std::unexpected(options.error());
-  const Outcome<Selection> selection = Selection::Parse(context.request);
-  if (!selection) return std::unexpected(selection.error());
-  if (context.webhooks != nullptr) return DeleteInParts(context, *options, *selection);
-  std::vector<store::ObjectRef> targets;
-  context.store.WalkHead(selection->range(), [&](const store::ObjectRef& object) {
-    if (selection->Matches(*object)) targets.push_back(object);
-    return true;
-  });
-  const uint64_t revision = context.store.next_revision() - 1;
-  ListRenderer list(context.shape, context.now);
-  for (const store::ObjectRef& target : targets) {
-    const Outcome<void> admitted =
-        AdmitDelete(context.store, {.kind = *context.request.kind, .name = target->name});
-    if (!admitted) return std::unexpected(admitted.error());
-    const Outcome<Written> written = DeleteObject(context, target, *options);
-    if (!written) return std::unexpected(written.error());
-    list.Add(target->json);
+  if (!std::exchange(progress.begun, true)) {
+    progress.targets = std::move(listing.objects);
+    progress.metadata = std::move(listing.metadata);
   }
-  return RespondCollection(context, std::move(list), revision);
+  while (progress.next < progress.targets.size()) {
+    if (Outcome<void> fine = DeletePart(context, PartEnd(context), *options); !fine)
+      return std::unexpected(std::move(fine.error()));
+    progress.paused = !progress.unpaused && progress.next < progress.targets.size();
+    if (progress.paused) return Waits();
+  }
+  return RespondCollection(context);
 }
 
 // What webhooks say of a namespace's finalizers.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "api/custom_definition.h"
@@ -363,7 +364,58 @@ void SortProblems(const api::Json& document, std::vector<std::string>& problems)
   for (Placed& item : placed) problems.push_back(std::move(item.problem));
 }
 
+// Whether a path is one of those, or leads into one: `unknown field "spec.x"`.
+bool IsWithinUnknown(std::string_view path, const std::vector<std::string>& unknown) {
+  return std::ranges::any_of(unknown, [&](std::string_view problem) {
+    const size_t quote = problem.find('"');
+    const std::string_view known = problem.substr(quote + 1, problem.size() - quote - 2);
+    return path.starts_with(known) &&
+           (path.size() == known.size() || path[known.size()] == '.' || path[known.size()] == '[');
+  });
+}
+
+// What is wrong with a body in YAML, whose keys are sorted before it is decoded.
+Outcome<Body> WithYamlProblems(const api::Kind& kind, FieldValidation validation, Body body,
+                               const RawBody& raw, std::vector<std::string>& unknown) {
+  if (!kind.custom) SortByPath(unknown);
+  if (validation == FieldValidation::kStrict && !(raw.duplicates.empty() && unknown.empty())) {
+    if (!raw.duplicates.empty()) {
+      std::string twice = "yaml: unmarshal errors:";
+      for (const std::string& line : raw.duplicates) twice += fmt::format("\n  {}", line);
+      unknown.insert(unknown.begin(), std::move(twice));
+    }
+    return CannotBeHandled(kind.name, kind, api::StrictDecodingError(unknown));
+  }
+  body.warnings = raw.duplicates;
+  std::ranges::move(unknown, std::back_inserter(body.warnings));
+  return body;
+}
+
 }  // namespace
+
+void SortByPath(std::vector<std::string>& problems) {
+  // Of indexes by their numbers; what ends a name comes before what goes on with it.
+  const auto before = [](std::string_view a, std::string_view b) {
+    size_t at = 0;
+    while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
+    const auto digits = [&](std::string_view text) {
+      size_t count = 0;
+      while (at + count < text.size() && text[at + count] >= '0' && text[at + count] <= '9')
+        ++count;
+      return count;
+    };
+    const size_t bracket = a.substr(0, at).find_last_not_of("0123456789");
+    const bool index = bracket != std::string_view::npos && a[bracket] == '[';
+    if (index && digits(a) != digits(b)) return digits(a) < digits(b);
+    const auto rank = [&](std::string_view text) {
+      if (at >= text.size() || text[at] == '"') return 0;
+      if (text[at] == '.' || text[at] == '[') return 1;
+      return 2 + static_cast<unsigned char>(text[at]);
+    };
+    return rank(a) < rank(b);
+  };
+  std::ranges::stable_sort(problems, before);
+}
 
 std::vector<store::ObjectRef> ObjectsIn(const store::Store& store, api::KindId kind,
                                         std::string_view namespace_name) {
@@ -620,16 +672,18 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
   }
   const std::string_view type = MediaTypeOf(request.header("content-type"));
   if (IsMediaType(type, "application/yaml")) {
-    Result<std::vector<api::Json>> documents = codec::ParseYaml(body);
-    if (!documents) {
-      return Unrecognized(kind_name, documents.error().message, body);
+    Result<codec::ParsedYaml> parsed = codec::ParseYamlReporting(body);
+    if (!parsed) {
+      return Unrecognized(kind_name, parsed.error().message, body);
     }
-    if (documents->empty()) {
+    if (parsed->documents.empty()) {
       return Unrecognized(
           kind_name, "couldn't get version/kind; json parse error: unexpected end of JSON input",
           body);
     }
-    return RawBody{.value = std::move(documents->front()), .duplicates = {}};
+    return RawBody{.value = std::move(parsed->documents.front()),
+                   .duplicates = std::move(parsed->duplicates),
+                   .yaml = true};
   }
   // Users' kinds have no messages.
   if (IsMediaType(type, "application/vnd.kubernetes.protobuf") && !request.kind->custom) {
@@ -682,13 +736,17 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
         overhead != nullptr && overhead->is_object() && overhead->get_object().empty();
   }
   // Where both happen, their order is the document's, which is lost with the unknown members.
-  const bool both = !raw->duplicates.empty() && validation != FieldValidation::kIgnore;
+  const bool both =
+      !raw->duplicates.empty() && !raw->yaml && validation != FieldValidation::kIgnore;
   const api::Json whole = both ? body.object : api::Json();
   Result<std::vector<std::string>> unknown = api::Conform(kind, body.object);
   if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);
   if (validation == FieldValidation::kIgnore) return body;
+  if (raw->yaml) return WithYamlProblems(kind, validation, std::move(body), *raw, *unknown);
   for (const std::string& path : raw->duplicates) {
-    body.warnings.push_back(fmt::format("duplicate field \"{}\"", path));
+    // What a type doesn't know is passed over there, however often.
+    if (kind.custom || !IsWithinUnknown(path, *unknown))
+      body.warnings.push_back(fmt::format("duplicate field \"{}\"", path));
   }
   for (std::string& problem : *unknown) body.warnings.push_back(std::move(problem));
   // Of custom kinds members are met twice before any is looked up.

@@ -138,8 +138,11 @@ struct Body {
 // The content of a body by its content type, not looked at further: JSON or YAML.
 struct RawBody {
   api::Json value;
-  std::vector<std::string> duplicates;  // Paths of duplicate keys.
+  std::vector<std::string> duplicates;  // Paths of duplicate keys; of YAML lines that tell of them.
+  bool yaml = false;
 };
+// Puts what is said of unknown fields in the order of a document with sorted keys.
+void SortByPath(std::vector<std::string>& problems);
 [[nodiscard]] Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind_name,
                                          api::JsonMemory memory);
 

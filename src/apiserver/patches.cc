@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,7 @@ namespace berth::apiserver {
 namespace {
 
 using api::Json;
+using api::JsonArray;
 using api::JsonObject;
 using api::KindId;
 using api::PatchType;
@@ -40,16 +42,41 @@ std::unexpected<Problem> UnsupportedPatchType() {
   return problem;
 }
 
+// Upstream stops listing strict problems here too.
+constexpr size_t kPatchProblemsMax = 100;
+
 constexpr const char* kImmutable = "field is immutable";
 
 struct ParsedPatch {
   PatchType type = PatchType::kMerge;
   Json value;
-  std::vector<std::string> duplicates;
+  std::vector<std::string> problems;  // Keys that it has twice, members that operations have not.
 };
 
 std::unexpected<Problem> BadPatch(std::string_view why) {
   return BadRequest(fmt::format("error decoding patch: {}", why));
+}
+
+// The members of a JSON patch's operations that none has, among what else is said of operations.
+void AddUnknownMembers(ParsedPatch& patch) {
+  constexpr std::array<std::string_view, 4> kMembers = {"op", "path", "from", "value"};
+  if (!patch.value.is_array()) return;
+  const JsonArray& operations = patch.value.get_array();
+  for (size_t i = 0; i < operations.size() && patch.problems.size() < kPatchProblemsMax; ++i) {
+    if (!operations[i].is_object()) continue;
+    for (const auto& [name, value] : operations[i].get_object()) {
+      if (std::ranges::find(kMembers, std::string_view(name)) != kMembers.end()) continue;
+      patch.problems.push_back(fmt::format("json patch unknown field {}",
+                                           api::QuoteGo(fmt::format("[{}].{}", i, name))));
+    }
+  }
+  const auto operation = [](std::string_view problem) {
+    size_t index = 0;
+    const std::string_view rest = problem.substr(problem.find('[') + 1);
+    std::from_chars(rest.data(), rest.data() + rest.size(), index);
+    return index;
+  };
+  std::ranges::stable_sort(patch.problems, {}, operation);
 }
 
 Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonMemory& memory) {
@@ -67,9 +94,12 @@ Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonM
       codec::ParseJsonReporting(body, {.merges_duplicates = false}, memory);
   if (!parsed && *type == PatchType::kStrategic) return BadRequest(parsed.error().message);
   if (!parsed) return BadPatch(parsed.error().message);
-  return ParsedPatch{.type = *type,
-                     .value = std::move(parsed->value),
-                     .duplicates = std::move(parsed->duplicates)};
+  ParsedPatch patch{.type = *type, .value = std::move(parsed->value), .problems = {}};
+  const std::string_view of = *type == PatchType::kJson ? "json patch " : "";
+  for (const std::string& path : parsed->duplicates)
+    patch.problems.push_back(fmt::format("{}duplicate field \"{}\"", of, path));
+  if (*type == PatchType::kJson) AddUnknownMembers(patch);
+  return patch;
 }
 
 // Uses the patch's value up.
@@ -144,10 +174,9 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
   Result<std::vector<std::string>> unknown =
       api::Conform(kind, conformed, strategic ? api::Decoder::kConverter : api::Decoder::kJson);
   if (!unknown) return bad(unknown.error().message);
-  std::vector<std::string> problems;
-  for (const std::string& path : patch.duplicates) {
-    problems.push_back(fmt::format("duplicate field \"{}\"", path));
-  }
+  // The result of a patch of a document that is not one of structs has sorted keys.
+  if (!strategic && !kind.custom) SortByPath(*unknown);
+  std::vector<std::string> problems = patch.problems;
   problems.insert(problems.end(), unknown->begin(), unknown->end());
   if (!problems.empty() && context.options.validation == FieldValidation::kStrict) {
     return bad(api::StrictDecodingError(problems));
@@ -163,11 +192,11 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
 }
 
 // Whether a patch of a status can't look at the spec, which the update takes from the old version
-// anyway.
+// anyway. That of a Service has defaults that follow from it.
 bool LeavesSpec(const ResourceRequest& request, const ParsedPatch& patch) {
   const JsonObject* members = patch.value.if_object();
-  return request.subpart == Subpart::kStatus && patch.type != PatchType::kJson &&
-         members != nullptr && !members->contains("spec");
+  return request.kind->id != KindId::kService && request.subpart == Subpart::kStatus &&
+         patch.type != PatchType::kJson && members != nullptr && !members->contains("spec");
 }
 
 // Whether a patch looks at managedFields, which stay aside otherwise.

@@ -26,63 +26,56 @@ std::unexpected<Problem> InvalidListOptions(const FieldErrors& errors) {
 
 // Which combinations of resourceVersion, resourceVersionMatch, continue and sendInitialEvents make
 // sense (apimachinery meta/internalversion/validation).
-Outcome<void> CheckListOptions(const Query& query, bool watch) {
+Outcome<void> CheckListOptions(const Query& query) {
+  constexpr std::array<std::string_view, 3> kSupported = {"Exact", "NotOlderThan", ""};
   const std::string_view match = query.Text("resourceVersionMatch");
   const std::string_view version = query.Text("resourceVersion");
-  const bool continued = !query.Text("continue").empty();
-  const auto forbidden = [](std::string field, std::string why) {
-    return api::ForbiddenField(std::move(field), std::move(why));
+  FieldErrors errors;
+  const auto forbid = [&](std::string why) {
+    errors.push_back(api::ForbiddenField("resourceVersionMatch", std::move(why)));
   };
-  if (query.Find("sendInitialEvents") && !watch) {
-    return InvalidListOptions(
-        {forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")});
+  if (!match.empty()) {
+    if (version.empty())
+      forbid("resourceVersionMatch is forbidden unless resourceVersion is provided");
+    if (!query.Text("continue").empty())
+      forbid("resourceVersionMatch is forbidden when continue is provided");
+    if (match != "Exact" && match != "NotOlderThan")
+      errors.push_back(api::NotSupportedField("resourceVersionMatch", match, kSupported));
+    if (match == "Exact" && version == "0")
+      forbid("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
   }
-  if (watch && query.Find("sendInitialEvents")) {
-    FieldErrors errors;
-    if (match != "NotOlderThan") {
-      errors.push_back(
-          forbidden("resourceVersionMatch",
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
-      constexpr std::array<std::string_view, 1> kSupported = {"NotOlderThan"};
-      if (!match.empty()) {
-        errors.push_back(api::NotSupportedField("resourceVersionMatch", match, kSupported));
-      }
-    }
-    if (continued) {
-      errors.push_back(
-          forbidden("continue", "continue is forbidden when sendInitialEvents is provided"));
-    }
-    if (!errors.empty()) return InvalidListOptions(errors);
-    return {};
+  if (query.Find("sendInitialEvents")) {
+    errors.push_back(
+        api::ForbiddenField("sendInitialEvents", "sendInitialEvents is forbidden for list"));
   }
-  if (watch && continued) {
-    return InvalidListOptions({forbidden(
-        "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")});
+  if (!errors.empty()) return InvalidListOptions(errors);
+  return {};
+}
+
+// The same of a watch.
+Outcome<void> CheckWatchOptions(const Query& query) {
+  constexpr std::array<std::string_view, 1> kSupported = {"NotOlderThan"};
+  const std::string_view match = query.Text("resourceVersionMatch");
+  const bool sends = query.Find("sendInitialEvents").has_value();
+  FieldErrors errors;
+  const auto forbid = [&](std::string why) {
+    errors.push_back(api::ForbiddenField("resourceVersionMatch", std::move(why)));
+  };
+  if (sends && match != "NotOlderThan")
+    forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+  const std::string_view version = query.Text("resourceVersion");
+  const bool continued = !query.Text("continue").empty();
+  // What begins with what there is sends that, and so is taken to have said it.
+  if (!sends && match.empty() && continued && (version.empty() || version == "0"))
+    forbid("resourceVersionMatch is forbidden when continue is provided");
+  if (!match.empty()) {
+    if (!sends)
+      forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    if (match != "NotOlderThan")
+      errors.push_back(api::NotSupportedField("resourceVersionMatch", match, kSupported));
+    if (continued) forbid("resourceVersionMatch is forbidden when continue is provided");
   }
-  if (match.empty()) return {};
-  if (watch) {
-    return InvalidListOptions({forbidden(
-        "resourceVersionMatch",
-        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")});
-  }
-  if (continued) {
-    return InvalidListOptions({forbidden(
-        "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")});
-  }
-  if (version.empty()) {
-    return InvalidListOptions(
-        {forbidden("resourceVersionMatch",
-                   "resourceVersionMatch is forbidden unless resourceVersion is provided")});
-  }
-  constexpr std::array<std::string_view, 3> kSupported = {"Exact", "NotOlderThan", ""};
-  if (match != "Exact" && match != "NotOlderThan") {
-    return InvalidListOptions({api::NotSupportedField("resourceVersionMatch", match, kSupported)});
-  }
-  if (match == "Exact" && version == "0") {
-    return InvalidListOptions(
-        {forbidden("resourceVersionMatch",
-                   "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")});
-  }
+  if (!errors.empty()) return InvalidListOptions(errors);
   return {};
 }
 
@@ -189,17 +182,14 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
   return AnswerStored(200, *shape, object->json, now);
 }
 
-Outcome<env::HttpResponse> List(Instant now, const store::Store& store,
-                                const ResourceRequest& request) {
-  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kList);
-  if (!shape) return std::unexpected(shape.error());
+Outcome<Listing> FindListed(const store::Store& store, const ResourceRequest& request, View view) {
   const Outcome<std::optional<int64_t>> limit = ParseIntegerParameter(request.query, "limit");
   if (!limit) return std::unexpected(limit.error());
   const auto timeout = ParseIntegerParameter(request.query, "timeoutSeconds");
   if (!timeout) return std::unexpected(timeout.error());
   const Outcome<Selection> selection = Selection::Parse(request);
   if (!selection) return std::unexpected(selection.error());
-  if (Outcome<void> fine = CheckListOptions(request.query, false); !fine) {
+  if (Outcome<void> fine = CheckListOptions(request.query); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
   Outcome<ListPosition> position = StartPosition(store, request);
@@ -211,32 +201,47 @@ Outcome<env::HttpResponse> List(Instant now, const store::Store& store,
   store::Range range = selection->range();
   range.after_namespace = position->after_namespace;
   range.after_name = position->after_name;
-  ListRenderer list(*shape, now);
-  int64_t taken = 0;
+  Listing listing;
   int64_t remaining = 0;
-  store::ObjectRef last;
-  store.WalkAt(position->revision, range, [&](const store::ObjectRef& object) {
+  const auto visit = [&](const store::ObjectRef& object) {
     if (!selection->Matches(*object)) return true;
-    if (taken == most) {
+    if (static_cast<int64_t>(listing.objects.size()) == most) {
       ++remaining;
       // How many more is only told where it is cheap to know, as upstream does.
       return selection->all_in_namespace();
     }
-    list.Add(object->json);
-    last = object;
-    ++taken;
+    listing.objects.push_back(object);
     return true;
-  });
+  };
+  const bool newest =
+      request.query.Text("continue").empty() && request.query.Text("resourceVersion").empty();
+  if (view == View::kHead && newest) {
+    position->revision = store.next_revision() - 1;
+    store.WalkHead(range, visit);
+  } else {
+    store.WalkAt(position->revision, range, visit);
+  }
   std::string token;
   if (remaining > 0) {
     token = PrintContinueToken({.revision = static_cast<int64_t>(position->revision),
-                                .after_namespace = last->namespace_name,
-                                .after_name = last->name},
+                                .after_namespace = listing.objects.back()->namespace_name,
+                                .after_name = listing.objects.back()->name},
                                request.namespace_name);
     if (!selection->all_in_namespace()) remaining = 0;
   }
-  return Answer(200, shape->syntax,
-                std::move(list).Finish(ListMetadata(*position, token, remaining)));
+  listing.metadata = ListMetadata(*position, token, remaining);
+  return listing;
+}
+
+Outcome<ListRenderer> List(Instant now, const store::Store& store, const ResourceRequest& request) {
+  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kList);
+  if (!shape) return std::unexpected(shape.error());
+  const Outcome<Listing> listing = FindListed(store, request, View::kDurable);
+  if (!listing) return std::unexpected(listing.error());
+  ListRenderer list(*shape, now);
+  for (const store::ObjectRef& object : listing->objects) list.Add(object->json);
+  list.Start(listing->metadata);
+  return list;
 }
 
 Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng& prng) {
@@ -247,7 +252,7 @@ Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng
   if (!timeout) return std::unexpected(timeout.error());
   Outcome<Selection> selection = Selection::Parse(request);
   if (!selection) return std::unexpected(std::move(selection.error()));
-  if (Outcome<void> fine = CheckListOptions(query, true); !fine) {
+  if (Outcome<void> fine = CheckWatchOptions(query); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
   const std::string_view text = query.Text("resourceVersion");

@@ -242,25 +242,8 @@ std::optional<std::string_view> RevisionText(std::string_view json) {
   return metadata.substr(start, metadata.find('"', start) - start);
 }
 
-void AppendItems(std::span<const Bytes> items, std::string& out) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out += ',';
-    out += items[i].view();
-  }
-}
-
-// As AppendItems(), of stored documents without their kind and apiVersion, which stand first.
-void AppendUnnamed(std::span<const Bytes> items, std::string& out) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    const std::string_view text = items[i].view();
-    const size_t metadata = text.find("\"metadata\":");
-    CHECK_NE(metadata, std::string_view::npos);
-    out += i > 0 ? ",{" : "{";
-    out += text.substr(metadata);
-  }
-}
-
-void AppendTable(const Shape& shape, std::string_view metadata, std::span<const Bytes> rows,
+// A table of one row, or of none.
+void AppendTable(const Shape& shape, std::string_view metadata, std::string_view row,
                  std::string& out) {
   out += R"({"kind":"Table","apiVersion":")";
   out += MetaVersion(shape);
@@ -268,15 +251,80 @@ void AppendTable(const Shape& shape, std::string_view metadata, std::span<const 
   out += metadata;
   out += "},";
   AppendColumns(*shape.kind, out);
-  // Upstream's table of kinds without columns of their own is null where it is empty.
-  if (rows.empty() && api::ColumnsOf(*shape.kind).back().name == "Created At") {
-    out += ",\"rows\":null}";
-    return;
-  }
   out += ",\"rows\":[";
-  AppendItems(rows, out);
+  out += row;
   out += "]}";
 }
+
+// ---- Syntax ----------------------------------------------------------------------------------
+
+// An answer's text, of finished JSON.
+std::string InSyntax(Syntax syntax, std::string json) {
+  switch (syntax) {
+    case Syntax::kJson:
+      json += '\n';
+      return json;
+    case Syntax::kPrettyJson:
+      return codec::PrintJsonPretty(ParseStored(json)) + "\n";
+    case Syntax::kYaml:
+      return codec::PrintYaml(ParseStored(json));
+  }
+  return json;
+}
+
+env::HttpResponse TextAnswer(int status, Syntax syntax, std::string text) {
+  const std::string_view type = syntax == Syntax::kYaml ? "application/yaml" : "application/json";
+  return {.status = status,
+          .headers = {{"content-type", std::string(type)}},
+          .body = Bytes(std::move(text))};
+}
+
+// How the items of a list stand in its text.
+struct ListText {
+  std::string_view brackets;  // Of a list of none, with what goes with it.
+  size_t blank_before;        // A blank before them that goes, too.
+  std::string_view before, between, after;
+  // What stands around the one item of {"items": [item]}.
+  size_t item_before, item_after;
+};
+
+ListText TextOf(Syntax syntax) {
+  constexpr std::string_view kPrettyBefore = "{\n  \"items\": [\n";
+  constexpr std::string_view kPrettyAfter = "\n  ]\n}\n";
+  switch (syntax) {
+    case Syntax::kJson:
+      break;
+    case Syntax::kPrettyJson:
+      return {.brackets = "[]",
+              .blank_before = 0,
+              .before = "[\n",
+              .between = ",\n",
+              .after = "\n  ]",
+              .item_before = kPrettyBefore.size(),
+              .item_after = kPrettyAfter.size()};
+    case Syntax::kYaml:
+      return {.brackets = "[]\n",
+              .blank_before = 1,
+              .before = "\n",
+              .between = "",
+              .after = "",
+              .item_before = std::string_view("items:\n").size(),
+              .item_after = 0};
+  }
+  return {.brackets = "[]",
+          .blank_before = 0,
+          .before = "[",
+          .between = ",",
+          .after = "]",
+          .item_before = 0,
+          .item_after = 0};
+}
+
+// What one part of a list comes to, in bytes of stored documents: one that is copied and one that
+// is parsed and printed, some 5 ms each.
+constexpr size_t kCopiedBytesMax = size_t{4} * 1024 * 1024;
+constexpr size_t kPrintedBytesMax = size_t{256} * 1024;
+constexpr size_t kItemBytes = 64;  // What one is beside its bytes.
 
 }  // namespace
 
@@ -377,9 +425,8 @@ std::string RenderObject(const Shape& shape, std::string_view json, Instant now)
       api::CellAllowance cells;
       AppendRow(shape, json, {.now = now, .allowance = cells}, row);
       const std::optional<std::string_view> revision = RevisionText(json);
-      const Bytes rows(std::move(row));
-      AppendTable(shape, revision ? fmt::format("\"resourceVersion\":\"{}\"", *revision) : "",
-                  {&rows, 1}, out);
+      AppendTable(shape, revision ? fmt::format("\"resourceVersion\":\"{}\"", *revision) : "", row,
+                  out);
       return out;
     }
   }
@@ -387,48 +434,105 @@ std::string RenderObject(const Shape& shape, std::string_view json, Instant now)
 }
 
 void ListRenderer::Add(const Bytes& json) {
-  Bytes item = json;
-  if (shape_.form == Form::kObject) {
-    if (IsConverted(*shape_.kind)) item = Bytes(AsRequested(*shape_.kind, json.view()));
-  } else {
-    std::string text;
-    if (shape_.form == Form::kTable) {
-      AppendRow(shape_, json.view(), {.now = now_, .allowance = cells_}, text);
-    } else {
-      AppendMetadataObject(shape_, json.view(), text);
-    }
-    item = Bytes(std::move(text));
-  }
-  items_bytes_ += item.size();
-  items_.push_back(std::move(item));
+  items_bytes_ += json.size();
+  items_.push_back(json);
 }
 
-std::string ListRenderer::Finish(std::string_view metadata) && {
-  constexpr size_t kAroundBytes = 512;
+// The list without its items, as JSON.
+std::string ListRenderer::Frame(std::string_view metadata) const {
+  const api::Kind& kind = *shape_.kind;
   std::string out;
-  out.reserve(items_bytes_ + items_.size() + metadata.size() + kAroundBytes);
   if (shape_.form == Form::kTable) {
-    AppendTable(shape_, metadata, items_, out);
+    AppendTable(shape_, metadata, "", out);
+    // Upstream's table of kinds without columns of their own is null where it is empty.
+    const bool null = items_.empty() && api::ColumnsOf(kind).back().name == "Created At";
+    if (null) out.replace(out.rfind("[]"), 2, "null");
     return out;
   }
-  const api::Kind& kind = *shape_.kind;
   const bool partial = shape_.form == Form::kMetadata;
-  out += fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{)",
-                     partial ? std::string("PartialObjectMetadataList") : kind.list_name(),
-                     partial ? std::string(MetaVersion(shape_)) : kind.api_version());
-  out += metadata;
   // Upstream's lists of metadata are null while they are empty.
-  const bool null = partial && items_.empty();
-  out += null ? "},\"items\":null}" : "},\"items\":[";
-  if (null) return out;
-  // Only kinds of definitions repeat kind and apiVersion in the items of a list.
-  if (partial || kind.custom) {
-    AppendItems(items_, out);
-  } else {
-    AppendUnnamed(items_, out);
+  return fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{{}}},"items":{}}})",
+                     partial ? std::string("PartialObjectMetadataList") : kind.list_name(),
+                     partial ? std::string(MetaVersion(shape_)) : kind.api_version(), metadata,
+                     partial && items_.empty() ? "null" : "[]");
+}
+
+void ListRenderer::Start(std::string_view metadata) {
+  out_ = InSyntax(shape_.syntax, Frame(metadata));
+  if (items_.empty()) return;
+  // Nothing of what follows the items has brackets.
+  const size_t items = out_.rfind("[]");
+  CHECK_NE(items, std::string::npos);
+  const ListText text = TextOf(shape_.syntax);
+  tail_ = std::string(text.after) + out_.substr(items + text.brackets.size());
+  out_.resize(items - text.blank_before);
+  if (shape_.form == Form::kObject) {
+    // Room that is never written to costs nothing.
+    const size_t blanks = shape_.syntax == Syntax::kJson ? 0 : items_bytes_ / 4 + tail_.size();
+    out_.reserve(out_.size() + items_bytes_ + items_.size() + tail_.size() + blanks);
   }
-  out += "]}";
-  return out;
+  out_ += text.before;
+}
+
+// One item.
+void ListRenderer::Write(std::string_view json) {
+  const ListText text = TextOf(shape_.syntax);
+  if (next_ > 0) out_ += text.between;
+  std::string item;
+  switch (shape_.form) {
+    case Form::kTable:
+      AppendRow(shape_, json, {.now = now_, .allowance = cells_}, item);
+      json = item;
+      break;
+    case Form::kMetadata:
+      AppendMetadataObject(shape_, json, item);
+      json = item;
+      break;
+    case Form::kObject:
+      if (IsConverted(*shape_.kind)) {
+        item = AsRequested(*shape_.kind, json);
+        json = item;
+      }
+      break;
+  }
+  // Only kinds of definitions repeat kind and apiVersion in the items of a list.
+  const bool named = shape_.form != Form::kObject || shape_.kind->custom;
+  const size_t from = named ? 1 : json.find("\"metadata\":");
+  CHECK_NE(from, std::string_view::npos);
+  if (shape_.syntax == Syntax::kJson) {
+    out_ += '{';
+    out_ += json.substr(from);
+    return;
+  }
+  const std::string printed =
+      InSyntax(shape_.syntax, fmt::format(R"({{"items":[{{{}]}})", json.substr(from)));
+  out_ += std::string_view(printed).substr(text.item_before,
+                                           printed.size() - text.item_before - text.item_after);
+}
+
+bool ListRenderer::Continue() {
+  const size_t most = shape_.form == Form::kObject && shape_.syntax == Syntax::kJson
+                          ? kCopiedBytesMax
+                          : kPrintedBytesMax;
+  for (size_t done = 0; next_ < items_.size() && done < most; ++next_) {
+    const Bytes item = std::exchange(items_[next_], {});
+    Write(item.view());
+    done += item.size() + kItemBytes;
+  }
+  if (next_ < items_.size()) return false;
+  out_ += std::exchange(tail_, {});
+  return true;
+}
+
+env::HttpResponse ListRenderer::Finish() && {
+  CHECK_EQ(next_, items_.size());
+  return TextAnswer(200, shape_.syntax, std::move(out_));
+}
+
+void ListRenderer::AddTo(Hasher& hasher) const {
+  hasher.Add(shape_.kind->name).Add(shape_.form).Add(shape_.syntax).Add(shape_.table_objects);
+  hasher.Add(now_.ns).Add(next_).Add(out_).Add(tail_).Add(items_.size());
+  for (const Bytes& item : items_) hasher.Add(item.view());
 }
 
 void AppendWatchEvent(std::string_view type, const Shape& shape, std::string_view json, Instant now,
@@ -468,10 +572,10 @@ void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_e
       for (size_t i = 0; i < api::ColumnsOf(*shape.kind).size(); ++i) {
         cells += i == 0 ? "\"\"" : ",null";
       }
-      const Bytes row(fmt::format(
+      const std::string row = fmt::format(
           R"({{"cells":[{}],"object":{{"kind":"PartialObjectMetadata","apiVersion":"{}",{}}}}})",
-          cells, MetaVersion(shape), metadata));
-      AppendTable(shape, fmt::format("\"resourceVersion\":\"{}\"", revision), {&row, 1}, out);
+          cells, MetaVersion(shape), metadata);
+      AppendTable(shape, fmt::format("\"resourceVersion\":\"{}\"", revision), row, out);
       break;
     }
   }
@@ -479,23 +583,7 @@ void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_e
 }
 
 env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
-  env::HttpResponse response{.status = status, .headers = {}, .body = {}};
-  switch (syntax) {
-    case Syntax::kJson:
-      response.headers = {{"content-type", "application/json"}};
-      json += '\n';
-      response.body = Bytes(std::move(json));
-      break;
-    case Syntax::kPrettyJson:
-      response.headers = {{"content-type", "application/json"}};
-      response.body = Bytes(codec::PrintJsonPretty(ParseStored(json)) + "\n");
-      break;
-    case Syntax::kYaml:
-      response.headers = {{"content-type", "application/yaml"}};
-      response.body = Bytes(codec::PrintYaml(ParseStored(json)));
-      break;
-  }
-  return response;
+  return TextAnswer(status, syntax, InSyntax(syntax, std::move(json)));
 }
 
 env::HttpResponse ProblemResponse(const env::HttpRequest& http, const Problem& problem) {

@@ -9,6 +9,7 @@
 #include "apiserver/problem.h"
 #include "apiserver/request.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/time.h"
 #include "env/http.h"
 #include "store/object.h"
@@ -47,21 +48,33 @@ enum class AnswerKind : uint8_t { kOne, kList, kWatch };
 // storage kind.
 [[nodiscard]] std::string RenderObject(const Shape& shape, std::string_view json, Instant now);
 
-// A list in the making: items first, then Finish with what is only known at the end. Shares the
-// stored documents until then, so that a large list is written once and into room of its size.
+// A list in the making. It shares the stored documents until they are written, and is written in
+// parts of some milliseconds, so that nobody waits for a large one: Add() all, Start(), Continue()
+// until all is written, Finish(). A copyable value.
 class ListRenderer {
  public:
   ListRenderer(const Shape& shape, Instant now) : shape_(shape), now_(now) {}
   void Add(const Bytes& json);
   // `metadata` is the members of ListMeta: `"resourceVersion":"5"`.
-  [[nodiscard]] std::string Finish(std::string_view metadata) &&;
+  void Start(std::string_view metadata);
+  // Writes a part, which is all of a small list. Whether all is written now. REQUIRES: started.
+  bool Continue();
+  // The answer. REQUIRES: all is written.
+  [[nodiscard]] env::HttpResponse Finish() &&;
+  void AddTo(Hasher& hasher) const;
 
  private:
+  [[nodiscard]] std::string Frame(std::string_view metadata) const;
+  void Write(std::string_view json);
+
   Shape shape_;
   Instant now_;
   api::CellAllowance cells_;
   std::vector<Bytes> items_;
   size_t items_bytes_ = 0;
+  size_t next_ = 0;   // The item to be written.
+  std::string out_;   // What is written.
+  std::string tail_;  // What follows the items.
 };
 
 // `{"type":"ADDED","object":...}` and a line break.

@@ -29,7 +29,7 @@ Verdict VerdictOf(const Webhook& webhook, std::string_view uid, const env::HttpR
 int64_t BytesOf(const WaitingWrite& write, const std::vector<WantedCall>& wanted) {
   size_t sum = write.arrived.request.body.size() + write.arrived.request.target.size();
   for (const HeardVerdict& heard : write.heard) sum += heard.about.size() + heard.verdict.bytes();
-  for (const Bytes& deleted : write.progress.deleted) sum += deleted.size();
+  for (size_t i = 0; i < write.progress.next; ++i) sum += write.progress.targets[i]->json.size();
   // What is sent has the text once more.
   for (const WantedCall& call : wanted) sum += 2 * call.text.size();
   return static_cast<int64_t>(sum) + kUsualBytes;
@@ -157,21 +157,23 @@ Instant WaitingWrites::wake_at() const {
   return ends_.empty() ? Instant::Never() : Instant{ends_.begin()->first};
 }
 
+void AddWrite(const WaitingWrite& write, Hasher& hasher) {
+  const env::HttpRequest& request = write.arrived.request;
+  hasher.Add(write.arrived.exchange.value);
+  hasher.Add(write.now.ns).Add(write.seed).Add(write.identity.user);
+  hasher.Add(request.method).Add(request.target).Add(request.body.view());
+  for (const env::Header& header : request.headers) hasher.Add(header.name).Add(header.value);
+  for (const HeardVerdict& heard : write.heard) {
+    hasher.Add(heard.key).Add(heard.about.view());
+    heard.verdict.AddTo(hasher);
+  }
+  hasher.Add(write.progress.begun).Add(write.progress.next).Add(write.progress.metadata);
+  for (const store::ObjectRef& target : write.progress.targets) hasher.Add(target->revision);
+}
+
 void WaitingWrites::AddTo(Hasher& hasher) const {
   hasher.Add(writes_.size()).AddHistory(last_call_);
-  for (const auto& [exchange, entry] : writes_) {
-    const WaitingWrite& write = entry.write;
-    const env::HttpRequest& request = write.arrived.request;
-    hasher.Add(exchange).Add(write.now.ns).Add(write.seed).Add(write.identity.user);
-    hasher.Add(request.method).Add(request.target).Add(request.body.view());
-    for (const env::Header& header : request.headers) hasher.Add(header.name).Add(header.value);
-    for (const HeardVerdict& heard : write.heard) {
-      hasher.Add(heard.key).Add(heard.about.view());
-      heard.verdict.AddTo(hasher);
-    }
-    hasher.Add(write.progress.after_namespace).Add(write.progress.after_name);
-    hasher.Add(write.progress.revision).Add(write.progress.deleted.size());
-  }
+  for (const auto& [exchange, entry] : writes_) AddWrite(entry.write, hasher);
   for (const auto& [number, call] : calls_)
     hasher.Add(number).Add(call.exchange.value).Add(call.webhook->key).Add(call.about.view());
 }

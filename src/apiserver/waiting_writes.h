@@ -27,6 +27,8 @@ struct WaitingWrite {
   CollectionProgress progress = {};
 };
 
+void AddWrite(const WaitingWrite& write, Hasher& hasher);
+
 // The writes that wait for webhooks, and the calls that they wait for. A copyable value. Not
 // thread-safe.
 //

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/json.h"
 #include "apiserver/admission_review.h"
+#include "apiserver/render.h"
 #include "apiserver/webhooks.h"
 #include "apiserver/writes.h"
 #include "base/bytes.h"
@@ -30,20 +32,24 @@ struct WantedCall {
 };
 
 // How far the deletion of a collection is, which goes on in parts: each is deleted when webhooks
-// have said to all of it what they think.
+// have said to all of it what they think, and no try takes long.
 struct CollectionProgress {
-  uint64_t revision = 0;  // Of the list that it answers with; 0: it has not begun.
-  std::string after_namespace, after_name;
-  std::vector<Bytes> deleted;
+  bool begun = false;
+  std::vector<store::ObjectRef> targets;  // As they were when it began: the answer.
+  size_t next = 0;                        // Of these the first that is there still.
+  std::string metadata;                   // The members of the answer's ListMeta.
+  bool paused = false;                    // There is more, for another try.
+  bool unpaused = false;                  // All is to be done in this one.
+  // Of all that was deleted: an answer that takes its time, and takes the place of the one given.
+  std::optional<ListRenderer> answer = {};
 };
 
 // What one try of a write knows of its webhooks, and wants to know.
 class WebhookCalls {
  public:
   // All outlive it.
-  WebhookCalls(const Webhooks& webhooks, const std::vector<HeardVerdict>& heard,
-               CollectionProgress& progress)
-      : webhooks_(webhooks), heard_(heard), progress_(progress), used_(heard.size(), false) {}
+  WebhookCalls(const Webhooks& webhooks, const std::vector<HeardVerdict>& heard)
+      : webhooks_(webhooks), heard_(heard), used_(heard.size(), false) {}
 
   // The verdict, or null: it is wanted, unless so many are that it must wait. Cost: constant where
   // a try asks as the one before it did.
@@ -53,7 +59,6 @@ class WebhookCalls {
                                    const std::function<std::string()>& make_text);
 
   [[nodiscard]] const Webhooks& webhooks() const { return webhooks_; }
-  [[nodiscard]] CollectionProgress& progress() const { return progress_; }
   [[nodiscard]] const std::vector<WantedCall>& wanted() const { return wanted_; }
   // Whether nothing more can be wanted in this try.
   [[nodiscard]] bool full() const;
@@ -63,7 +68,6 @@ class WebhookCalls {
  private:
   const Webhooks& webhooks_;
   const std::vector<HeardVerdict>& heard_;
-  CollectionProgress& progress_;
   std::vector<bool> used_;
   size_t next_ = 0;  // Of heard_: what is probably asked next.
   std::vector<WantedCall> wanted_;

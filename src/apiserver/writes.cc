@@ -557,6 +557,7 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
                        .warnings = {},
                        .quota_counter = tools.quota_counter,
                        .webhooks = tools.webhooks,
+                       .progress = tools.progress,
                        .zones = tools.zones,
                        .kind_ends = tools.kind_ends};
   WriteResult result = Dispatch(context);

@@ -20,6 +20,7 @@
 // is half done when a problem comes back. The caller answers once the head is durable.
 namespace berth::apiserver {
 
+struct CollectionProgress;
 class WebhookCalls;
 
 struct WriteContext {
@@ -38,7 +39,8 @@ struct WriteContext {
   // What an apply has found that they will be.
   std::optional<std::string> managed_applied = {};
   QuotaCounter quota_counter = QuotaCounter::kServer;
-  WebhookCalls* webhooks = nullptr;  // Null: none concerns the request.
+  WebhookCalls* webhooks = nullptr;        // Null: none concerns the request.
+  CollectionProgress* progress = nullptr;  // As WriteTools have it.
   // Those that CronJobs may name; null: any.
   const api::TimeZones* zones = nullptr;
   bool kind_ends = false;  // As WriteTools have it.
@@ -51,13 +53,14 @@ struct WriteTools {
   Prng& prng;
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;
+  CollectionProgress* progress = nullptr;  // Where a collection is to be deleted, what was of it.
   const api::TimeZones* zones = nullptr;
   bool kind_ends = false;  // Its definition is being deleted: nothing more is created.
 };
 
 // Parses the options, does the write and renders its answer, with its warnings. While webhooks have
-// calls that are wanted nothing was done, but parts of a collection's deletion, and what is
-// returned means nothing.
+// calls that are wanted, and where a collection's deletion pauses, nothing was done, but parts of
+// that, and what is returned means nothing.
 [[nodiscard]] Outcome<env::HttpResponse> HandleWrite(const WriteTools& tools,
                                                      const ResourceRequest& request);
 

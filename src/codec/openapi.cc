@@ -88,76 +88,74 @@ JsonObject Reference(std::string_view name) {
   return {{"$ref", fmt::format("#/components/schemas/{}", name)}};
 }
 
-// The schema of one value of a field: a reference, or a scalar's.
-JsonObject ItemSchema(const Field& field) {
-  if (field.value == Value::kObject) return Reference(api::TypeAt(field.type).name);
-  const std::string name = ValueSchemaName(field.value);
-  return name.empty() ? ValueSchema(field.value) : Reference(name);
-}
-
 // References stand in allOf where something stands beside them.
 JsonObject InAllOf(JsonObject schema) {
-  if (!schema.contains("$ref")) return schema;
-  return {{"allOf", JsonArray({std::move(schema)})}};
+  const Json* reference = schema.if_contains("$ref");
+  if (reference == nullptr) return schema;
+  schema["allOf"] = JsonArray({JsonObject({{"$ref", *reference}})});
+  api::RemoveMember(schema, "$ref");
+  return schema;
+}
+
+// What a value of Go is before anything is written to it; null: one that has nothing for that.
+Json ZeroOf(Value value) {
+  switch (value) {
+    case Value::kString:
+      return "";
+    case Value::kBool:
+      return false;
+    case Value::kInt32:
+    case Value::kInt64:
+    case Value::kNumber:
+      return 0;
+    case Value::kObject:
+      return JsonObject();
+    default:
+      return nullptr;
+  }
+}
+
+JsonArray WordsIn(std::string_view words) {
+  JsonArray each;
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    each.emplace_back(words.substr(at, end - at));
+    at = end + 1;
+  }
+  return each;
 }
 
 void AddLimit(JsonObject& schema, std::string_view word, int64_t limit) {
   if (limit != api::kNoMinimum && limit != api::kNoMaximum) schema[word] = limit;
 }
 
-// What holds of each value.
-JsonObject WithLimits(JsonObject schema, const api::Constraints& limits) {
+// One value of a field: a reference or a scalar's schema, with what holds of each value.
+JsonObject ValueSchemaOf(const Field& field) {
+  const std::string name = field.value == Value::kObject ? std::string(api::TypeAt(field.type).name)
+                                                         : ValueSchemaName(field.value);
+  JsonObject schema = name.empty() ? ValueSchema(field.value) : Reference(name);
+  const api::Constraints& limits = api::BuiltinSchema().constraints(field);
   if (!limits.pattern.empty()) schema["pattern"] = limits.pattern;
   AddLimit(schema, "minimum", limits.minimum);
   AddLimit(schema, "maximum", limits.maximum);
   AddLimit(schema, "minLength", limits.length_min);
   AddLimit(schema, "maxLength", limits.length_max);
-  if (limits.supported.empty()) return schema;
-  JsonArray words;
-  for (std::string_view rest = limits.supported; !rest.empty();) {
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    words.emplace_back(word);
-  }
-  schema["enum"] = std::move(words);
+  const std::string_view words = limits.supported.empty() ? api::WordsOf(field) : limits.supported;
+  if (!words.empty()) schema["enum"] = WordsIn(words);
   return schema;
 }
 
-JsonObject FieldSchema(const Field& field) {
-  JsonObject schema;
-  const api::Constraints& limits = api::BuiltinSchema().constraints(field);
-  const auto item = [&] { return WithLimits(InAllOf(ItemSchema(field)), limits); };
-  switch (field.shape) {
-    case Shape::kOne:
-      schema = item();
-      if (field.has(api::kAlways) && field.value == Value::kObject)
-        schema["default"] = JsonObject();
-      break;
-    case Shape::kList:
-      schema = {{"type", "array"}, {"items", item()}};
-      AddLimit(schema, "minItems", limits.count_min);
-      AddLimit(schema, "maxItems", limits.count_max);
-      break;
-    case Shape::kMap:
-      schema = {{"type", "object"}, {"additionalProperties", item()}};
-      AddLimit(schema, "maxProperties", limits.count_max);
-      break;
-    case Shape::kMapOfLists:
-      schema = {{"type", "object"},
-                {"additionalProperties", JsonObject({{"type", "array"}, {"items", item()}})}};
-      break;
-  }
-  if (!field.default_json.empty()) schema["default"] = ParseJson(field.default_json).value();
-  if (!field.list_keys.empty()) {
-    JsonArray keys;
-    std::string_view rest = field.list_keys;
-    while (!rest.empty()) {
-      const size_t blank = rest.find(' ');
-      keys.emplace_back(rest.substr(0, blank));
-      rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
-    }
-    schema["x-kubernetes-list-map-keys"] = std::move(keys);
-  }
+// One value of a list or map. Those of Go have their zero for a default.
+JsonObject ItemSchema(const Field& field, bool of_go) {
+  JsonObject schema = ValueSchemaOf(field);
+  if (Json zero = ZeroOf(field.value); of_go && !zero.is_null())
+    schema["default"] = std::move(zero);
+  return schema.size() == 1 ? schema : InAllOf(std::move(schema));
+}
+
+// How lists and maps are merged.
+void AddMerging(const Field& field, JsonObject& schema) {
+  if (!field.list_keys.empty()) schema["x-kubernetes-list-map-keys"] = WordsIn(field.list_keys);
   if (field.shape == Shape::kList) {
     schema["x-kubernetes-list-type"] =
         field.has(api::kListMap) ? "map" : (field.has(api::kListSet) ? "set" : "atomic");
@@ -175,7 +173,36 @@ JsonObject FieldSchema(const Field& field) {
     schema["x-kubernetes-map-type"] = "atomic";
   }
   if (field.has(api::kGranular)) schema["x-kubernetes-map-type"] = "granular";
-  return schema;
+}
+
+JsonObject FieldSchema(const Field& field, bool of_go) {
+  JsonObject schema;
+  const api::Constraints& limits = api::BuiltinSchema().constraints(field);
+  const auto item = [&] { return ItemSchema(field, of_go); };
+  switch (field.shape) {
+    case Shape::kOne:
+      schema = ValueSchemaOf(field);
+      if (Json zero = ZeroOf(field.value); field.has(api::kAlways) && !zero.is_null())
+        schema["default"] = std::move(zero);
+      break;
+    case Shape::kList:
+      schema = {{"type", "array"}, {"items", item()}};
+      AddLimit(schema, "minItems", limits.count_min);
+      AddLimit(schema, "maxItems", limits.count_max);
+      break;
+    case Shape::kMap:
+      schema = {{"type", "object"}, {"additionalProperties", item()}};
+      AddLimit(schema, "maxProperties", limits.count_max);
+      break;
+    case Shape::kMapOfLists:
+      schema = {{"type", "object"},
+                {"additionalProperties", JsonObject({{"type", "array"}, {"items", item()}})}};
+      break;
+  }
+  if (!field.default_json.empty()) schema["default"] = ParseJson(field.default_json).value();
+  AddMerging(field, schema);
+  // Beside those of fields a description stands at upstream.
+  return InAllOf(std::move(schema));
 }
 
 JsonObject GroupVersionKind(const Kind& kind) {
@@ -184,18 +211,21 @@ JsonObject GroupVersionKind(const Kind& kind) {
 
 JsonObject TypeSchema(TypeId id) {
   const Type type = api::TypeAt(id);
+  const bool of_go = type.name.starts_with("io.k8s.");
   JsonObject properties;
   JsonArray required;
   for (const Field& field : type.fields) {
-    properties[field.name] = FieldSchema(field);
+    properties[field.name] = FieldSchema(field, of_go);
     if (field.name == "creationTimestamp" && type.go_name() == "ObjectMeta") {
       properties[field.name].get_object()["description"] =
           "CreationTimestamp is a timestamp of when the server stored the object first.";
     }
     if (field.has(api::kMandatory)) required.emplace_back(field.name);
   }
-  JsonObject schema = {{"type", "object"}, {"properties", std::move(properties)}};
+  JsonObject schema = {{"type", "object"}};
+  if (!properties.empty()) schema["properties"] = std::move(properties);
   if (!required.empty()) schema["required"] = std::move(required);
+  if (type.atomic) schema["x-kubernetes-map-type"] = "atomic";
   if (id < api::kKindsCount && static_cast<KindId>(id) != KindId::kPodTemplateSpec) {
     schema["x-kubernetes-group-version-kind"] =
         JsonArray({GroupVersionKind(api::KindOf(static_cast<KindId>(id)))});
@@ -243,6 +273,36 @@ std::string SchemaName(const Kind& kind) {
   return name + fmt::format("{}.{}", kind.version, kind.name);
 }
 
+// Calls `visit` with the schemas right within a schema.
+template <typename Visit>
+void ForEachWithin(JsonObject& schema, const Visit& visit) {
+  for (const std::string_view word : {"items", "additionalProperties"}) {
+    Json* inner = schema.if_contains(word);
+    if (inner != nullptr && inner->is_object()) visit(inner->get_object());
+  }
+  if (Json* members = schema.if_contains("properties");
+      members != nullptr && members->is_object()) {
+    for (auto& [name, member] : members->get_object()) {
+      if (member.is_object()) visit(member.get_object());
+    }
+  }
+  if (Json* all = schema.if_contains("allOf"); all != nullptr && all->is_array()) {
+    for (Json& part : all->get_array()) {
+      if (part.is_object()) visit(part.get_object());
+    }
+  }
+}
+
+// Clients that don't know the extension go by the two types.
+void AddBothTypes(JsonObject& schema) {
+  const Json* either = schema.if_contains("x-kubernetes-int-or-string");
+  if (either != nullptr && *either == true && !schema.contains("anyOf")) {
+    schema["anyOf"] =
+        JsonArray({JsonObject({{"type", "integer"}}), JsonObject({{"type", "string"}})});
+  }
+  ForEachWithin(schema, AddBothTypes);
+}
+
 // What all objects have.
 JsonObject DefinedMembers() {
   JsonObject properties;
@@ -262,6 +322,7 @@ JsonObject DefinedMembers() {
 JsonObject DefinedSchema(const Kind& kind) {
   JsonObject schema =
       kind.defined->openapi.is_object() ? kind.defined->openapi.get_object() : JsonObject();
+  AddBothTypes(schema);
   JsonObject& properties = api::MemberObject(schema, "properties");
   for (auto& [name, member] : DefinedMembers()) properties[name] = member;
   schema["x-kubernetes-group-version-kind"] = JsonArray({GroupVersionKind(kind)});
@@ -393,51 +454,32 @@ uint64_t HashOfDefined(std::span<const Kind* const> kinds) {
 void DropOpenMembers(JsonObject& schema) {
   if (const Json* open = api::FindMember(schema, kPreserve);
       open != nullptr && open->is_bool() && open->get_bool()) {
-    api::RemoveMember(schema, "items");
-    api::RemoveMember(schema, "properties");
+    for (const std::string_view word : {"items", "properties", "type"})
+      api::RemoveMember(schema, word);
     return;
   }
-  if (Json* items = schema.if_contains("items"); items != nullptr && items->is_object())
-    DropOpenMembers(items->get_object());
-  for (const std::string_view word : {"properties", "additionalProperties"}) {
-    Json* members = schema.if_contains(word);
-    if (members == nullptr || !members->is_object()) continue;
-    if (word == "additionalProperties") DropOpenMembers(members->get_object());
-    for (auto& [name, member] : members->get_object()) {
-      if (word == "properties" && member.is_object()) DropOpenMembers(member.get_object());
-    }
-  }
+  ForEachWithin(schema, DropOpenMembers);
 }
 
-// Version 2 keeps schemas elsewhere, lets something stand beside a reference, and has no oneOf.
-void ToVersion2(Json& value) {
+// Version 2 keeps schemas elsewhere, lets something stand beside a reference, and has no oneOf. Nor
+// does it say defaults, which clients of it would take for required.
+void ToVersion2(JsonObject& schema) {
   constexpr std::string_view kOld = "#/components/schemas/";
-  if (value.is_array()) {
-    for (Json& item : value.get_array()) ToVersion2(item);
-  }
-  if (!value.is_object()) return;
-  JsonObject& members = value.get_object();
-  if (const Json* all = members.if_contains("allOf");
-      all != nullptr && all->is_array() && all->get_array().size() == 1 &&
-      api::FindMember(all->get_array()[0], "$ref")) {
+  if (const Json* all = schema.if_contains("allOf"); all != nullptr && all->is_array() &&
+                                                     all->get_array().size() == 1 &&
+                                                     api::FindMember(all->get_array()[0], "$ref")) {
     const Json reference = all->get_array()[0].at("$ref");
-    api::RemoveMember(members, "allOf");
-    members["$ref"] = reference;
+    api::RemoveMember(schema, "allOf");
+    schema["$ref"] = reference;
   }
-  for (const std::string_view word : {"oneOf", "anyOf", "not", "nullable"}) {
-    // A property may be called so.
-    const Json* member = members.if_contains(word);
-    if (member != nullptr && (member->is_array() || member->is_bool()))
-      api::RemoveMember(members, word);
+  for (const std::string_view word : {"oneOf", "anyOf", "not", "nullable", "default"})
+    api::RemoveMember(schema, word);
+  if (Json* reference = schema.if_contains("$ref");
+      reference != nullptr && reference->is_string() &&
+      std::string_view(reference->get_string()).starts_with(kOld)) {
+    *reference = "#/definitions/" + std::string(reference->get_string()).substr(kOld.size());
   }
-  for (auto& [key, member] : members) {
-    if (key == "$ref" && member.is_string() &&
-        std::string_view(member.get_string()).starts_with(kOld)) {
-      member = "#/definitions/" + std::string(member.get_string()).substr(kOld.size());
-    } else {
-      ToVersion2(member);
-    }
-  }
+  ForEachWithin(schema, ToVersion2);
 }
 
 Json Version2(std::span<const Kind* const> kinds) {
@@ -457,12 +499,12 @@ Json Version2(std::span<const Kind* const> kinds) {
       types.push_back(static_cast<TypeId>(kind->id));
     }
   }
-  Json definitions = Schemas(std::move(types));
-  for (auto& [name, schema] : defined) definitions.get_object()[name] = std::move(schema);
-  ToVersion2(definitions);
+  JsonObject definitions = Schemas(std::move(types));
+  for (auto& [name, schema] : defined) definitions[name] = std::move(schema);
+  for (auto& [name, schema] : definitions) ToVersion2(schema.get_object());
   // They have both; the message of a schema has one.
   for (const Value value : {Value::kQuantity, Value::kIntOrString}) {
-    if (Json* schema = definitions.get_object().if_contains(ValueSchemaName(value)))
+    if (Json* schema = definitions.if_contains(ValueSchemaName(value)))
       schema->get_object()["type"] = "string";
   }
   return JsonObject({{"swagger", kSwagger},

@@ -86,6 +86,40 @@ TEST(OpenApiTest, ReferencesResolveAndSchemasCarryTheirKindAndMergeKeys) {
   EXPECT_EQ(OpenApiDocument(Served(), "api/v1"), OpenApiDocument(Served(), "api/v1"));
 }
 
+// The schema in the document of that path, of a kind or of what it contains.
+Json SchemaIn(const std::string& path, const std::string& name) {
+  const Json document = ParseJson(OpenApiDocument(Served(), path).value()).value();
+  return document.at("components").at("schemas").at(name);
+}
+
+// The facts are a genuine server's.
+TEST(OpenApiTest, SchemasSayWhatIsRequiredWhichWordsThereAreAndWhatGoesWithoutSaying) {
+  const Json container = SchemaIn("api/v1", "io.k8s.api.core.v1.Container");
+  EXPECT_EQ(container.at("required"), Json(api::JsonArray({"name"})));
+  const Json& members = container.at("properties");
+  EXPECT_EQ(members.at("imagePullPolicy").at("enum"),
+            Json(api::JsonArray({"Always", "IfNotPresent", "Never"})));
+  EXPECT_EQ(members.at("name").at("default"), "");
+  EXPECT_EQ(members.at("args").at("items").at("default"), "");
+  EXPECT_EQ(members.at("env").at("items").at("default"), Json(api::JsonObject()));
+  EXPECT_FALSE(members.at("image").get_object().contains("default"));
+  const Json service = SchemaIn("api/v1", "io.k8s.api.core.v1.ServiceSpec").at("properties");
+  EXPECT_EQ(service.at("ipFamilies").at("items").at("enum"),
+            Json(api::JsonArray({"", "IPv4", "IPv6"})));
+  const Json slice = SchemaIn("apis/discovery.k8s.io/v1", "io.k8s.api.discovery.v1.EndpointSlice");
+  EXPECT_EQ(slice.at("properties").at("addressType").at("enum"),
+            Json(api::JsonArray({"FQDN", "IPv4", "IPv6"})));
+  const Json limits = SchemaIn("api/v1", "io.k8s.api.core.v1.ResourceRequirements")
+                          .at("properties")
+                          .at("limits")
+                          .at("additionalProperties");
+  EXPECT_TRUE(limits.get_object().contains("$ref"));
+  EXPECT_TRUE(members.at("lifecycle").get_object().contains("allOf"));
+  EXPECT_EQ(SchemaIn("apis/rbac.authorization.k8s.io/v1", "io.k8s.api.rbac.v1.RoleRef")
+                .at("x-kubernetes-map-type"),
+            "atomic");
+}
+
 TEST(OpenApiTest, CustomKindsHaveTheirLimitsAndNoStrategicPatch) {
   const std::string path = "apis/kueue.x-k8s.io/v1beta2";
   const Json document = ParseJson(OpenApiDocument(Served(), path).value()).value();
@@ -121,6 +155,14 @@ TEST(OpenApiTest, Version2HasTheSameSchemasUnderItsOwnReferences) {
     EXPECT_TRUE(definitions.contains(reference.substr(std::string("#/definitions/").size())))
         << reference;
   }
+  const Json& port = definitions.at("io.k8s.api.core.v1.ContainerPort").at("properties");
+  EXPECT_EQ(port.at("protocol").at("enum"), Json(api::JsonArray({"SCTP", "TCP", "UDP"})));
+  EXPECT_FALSE(port.at("protocol").get_object().contains("default"));
+  // A member that is called so stays.
+  EXPECT_TRUE(definitions.at("io.k8s.api.core.v1.LimitRangeItem")
+                  .at("properties")
+                  .get_object()
+                  .contains("default"));
 }
 
 // A message's fields that are texts or messages, by number, in their order; others are passed over.

@@ -2,8 +2,11 @@
 
 #include <zlib.h>
 
-#include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
+
+#include "base/check.h"
 
 namespace berth::net {
 
@@ -19,34 +22,42 @@ bool AcceptsGzip(std::string_view header) {
   return false;
 }
 
-std::string Gzip(std::string_view text) {
+struct Gzipper::Stream {
+  z_stream zlib{};
+};
+
+std::unique_ptr<Gzipper> Gzipper::Make() {
   constexpr int kWindowBits = 15 + 16;  // With a gzip header.
   constexpr int kMemoryLevel = 8;
-  z_stream stream{};
-  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kWindowBits, kMemoryLevel,
+  auto stream = std::make_unique<Stream>();
+  if (deflateInit2(&stream->zlib, Z_BEST_SPEED, Z_DEFLATED, kWindowBits, kMemoryLevel,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
-    return "";
+    return nullptr;
   }
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  // zlib doesn't write to what it reads, and counts in 32 bits.
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  size_t unread = text.size();
-  size_t room = out.size();
+  return std::unique_ptr<Gzipper>(new Gzipper(std::move(stream)));
+}
+
+Gzipper::Gzipper(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+
+Gzipper::~Gzipper() { deflateEnd(&stream_->zlib); }
+
+void Gzipper::Add(std::string_view part, bool last, std::string& out) {
+  z_stream& zlib = stream_->zlib;
+  CHECK_LE(part.size(), size_t{std::numeric_limits<uInt>::max()});
+  // zlib doesn't write to what it reads.
+  zlib.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(part.data()));
+  zlib.avail_in = static_cast<uInt>(part.size());
+  std::array<char, size_t{16} * 1024> room;
   int result = Z_OK;
-  while (result == Z_OK) {
-    constexpr size_t kStep = std::numeric_limits<uInt>::max();
-    const auto in = static_cast<uInt>(std::min(unread, kStep));
-    const auto space = static_cast<uInt>(std::min(room, kStep));
-    stream.avail_in = in;
-    stream.avail_out = space;
-    result = deflate(&stream, unread == in ? Z_FINISH : Z_NO_FLUSH);
-    unread -= in - stream.avail_in;
-    room -= space - stream.avail_out;
-  }
-  out.resize(out.size() - room);
-  deflateEnd(&stream);
-  return result == Z_STREAM_END ? out : "";
+  do {
+    zlib.next_out = reinterpret_cast<Bytef*>(room.data());
+    zlib.avail_out = static_cast<uInt>(room.size());
+    result = deflate(&zlib, last ? Z_FINISH : Z_NO_FLUSH);
+    CHECK_NE(result, Z_STREAM_ERROR);
+    out.append(room.data(), room.size() - zlib.avail_out);
+  } while (zlib.avail_out == 0);
+  CHECK_EQ(zlib.avail_in, uInt{0});
+  CHECK_EQ(result == Z_STREAM_END, last);
 }
 
 }  // namespace berth::net

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <memory>
+#include <string>
+#include <string_view>
+
 namespace berth::net {
 namespace {
 
@@ -21,18 +25,31 @@ std::string Inflate(std::string text, size_t size) {
   return out;
 }
 
+// In parts of that many bytes.
+std::string Gzip(std::string_view text, size_t part_bytes) {
+  const std::unique_ptr<Gzipper> gzipper = Gzipper::Make();
+  std::string out;
+  for (;; text.remove_prefix(part_bytes)) {
+    const bool last = text.size() <= part_bytes;
+    gzipper->Add(text.substr(0, part_bytes), last, out);
+    if (last) return out;
+  }
+}
+
 TEST(Gzip, ReadsBackWhatWasWritten) {
   std::string text;
   for (int i = 0; i < 50'000; ++i) text += "{\"name\":\"pod-" + std::to_string(i) + "\"},";
-  const std::string compressed = Gzip(text);
-  EXPECT_LT(compressed.size(), text.size() / 4);
-  EXPECT_EQ(Inflate(compressed, text.size() + 1), text);
-  EXPECT_EQ(Inflate(Gzip(""), 1), "");
+  for (const size_t part_bytes : {size_t{1'000}, size_t{65'536}, text.size()}) {
+    const std::string compressed = Gzip(text, part_bytes);
+    EXPECT_LT(compressed.size(), text.size() / 4);
+    EXPECT_EQ(Inflate(compressed, text.size() + 1), text);
+  }
+  EXPECT_EQ(Inflate(Gzip("", 1), 1), "");
   std::string noise;
   for (uint32_t i = 1; noise.size() < 300'000; i = i * 1664525 + 1013904223) {
     noise += static_cast<char>(i >> 24);
   }
-  EXPECT_EQ(Inflate(Gzip(noise), noise.size() + 1), noise);
+  EXPECT_EQ(Inflate(Gzip(noise, 65'536), noise.size() + 1), noise);
 }
 
 TEST(Gzip, IsAskedForByName) {

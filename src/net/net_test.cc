@@ -10,6 +10,7 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -578,6 +579,45 @@ TEST_F(NetTest, AnAnswerThatEndsItsConnectionIsWholeByTls) {
   EXPECT_TRUE(told_end);
   RawTls("GET /stream/cut HTTP/1.0\r\n\r\n");
   EXPECT_FALSE(told_end);
+}
+
+// What comes in chunks, together; the head is before it.
+std::string Unchunked(std::string_view answer) {
+  std::string body;
+  answer = answer.substr(answer.find("\r\n\r\n") + 4);
+  for (;;) {
+    const size_t line = answer.find("\r\n");
+    const size_t size = std::stoul(std::string(answer.substr(0, line)), nullptr, 16);
+    body += answer.substr(line + 2, size);
+    if (size == 0) return body;
+    answer = answer.substr(line + 2 + size + 2);
+  }
+}
+
+TEST_F(NetTest, ALongAnswerGoesCompressedInParts) {
+  Serve();
+  const std::string ask = "GET /large HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n";
+  const std::string answer = RawTls(ask + "Connection: close\r\n\r\n");
+  EXPECT_TRUE(told_end);
+  EXPECT_THAT(answer, HasSubstr("content-encoding: gzip\r\n"));
+  EXPECT_THAT(answer, HasSubstr("transfer-encoding: chunked\r\n"));
+  std::string body = Unchunked(answer);
+  EXPECT_LT(body.size(), 100'000U);
+  std::string whole(8'000'001, ' ');
+  z_stream stream{};
+  ASSERT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(body.data());
+  stream.avail_in = static_cast<uInt>(body.size());
+  stream.next_out = reinterpret_cast<Bytef*>(whole.data());
+  stream.avail_out = static_cast<uInt>(whole.size());
+  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  EXPECT_EQ(stream.total_out, 8'000'000U);
+  inflateEnd(&stream);
+  // The next one on the connection is whole, and who knows no chunks gets it as it is.
+  EXPECT_THAT(RawTls(ask + "\r\nGET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+              HasSubstr("0\r\n\r\nHTTP/1.1 201 Created"));
+  const std::string old = RawTls("GET /large HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n");
+  EXPECT_THAT(old, HasSubstr("content-length: 8000000\r\n"));
 }
 
 // What waits for a client that takes it late comes in order, and other answers meanwhile.

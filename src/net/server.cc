@@ -18,6 +18,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -215,8 +216,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   void Parse();
   void Dispatch();
   void Refuse(int status);
-  static void Compress(env::HttpResponse& response);
+  void Compress(env::HttpResponse& response);
   void FillChunks(std::string& plain);
+  void FillPacked(std::string& plain);
   void FillWhole(std::string& plain);
   void Push(std::string_view sealed);
   void PushEnd();
@@ -255,8 +257,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool close_after_ = false;
   std::string head_;
   std::deque<Bytes> frames_;
-  size_t front_offset_ = 0;  // Bytes of the first frame that are written (only when not chunked).
-  uint64_t draining_ = 0;    // Bytes of frames that are under way.
+  size_t front_offset_ = 0;  // Bytes of the first frame that are written; else whole ones are.
+  std::unique_ptr<Gzipper> packer_;  // Of a whole answer that goes compressed.
+  uint64_t draining_ = 0;            // Bytes of frames that are under way.
   int64_t unsent_bytes_ = 0;
   SteadyTime taken_at_;
   int64_t coming_bytes_ = 0;
@@ -405,11 +408,12 @@ void Session::Refuse(int status) {
   Write();
 }
 
+// What is long goes compressed, and so in chunks: nobody knows how long it will be.
 void Session::Compress(env::HttpResponse& response) {
-  if (response.body.size() <= kGzipBytesMin) return;
-  std::string compressed = Gzip(response.body.view());
-  if (compressed.empty()) return;
-  response.body = Bytes(std::move(compressed));
+  if (response.body.size() <= kGzipBytesMin || parser_.is_http10()) return;
+  packer_ = Gzipper::Make();
+  if (packer_ == nullptr) return;
+  chunked_ = true;
   response.headers.push_back({"content-encoding", "gzip"});
   response.headers.push_back({"vary", "Accept-Encoding"});
 }
@@ -424,7 +428,8 @@ void Session::Respond(env::Respond respond) {
   chunked_ = respond.stream && !parser_.is_http10();
   close_after_ = close_after_ || (respond.stream && parser_.is_http10());
   if (gzip_wanted_ && may_have_body && !respond.stream) Compress(respond.response);
-  const int64_t length = respond.stream ? -1 : static_cast<int64_t>(respond.response.body.size());
+  const int64_t length =
+      chunked_ || respond.stream ? -1 : static_cast<int64_t>(respond.response.body.size());
   head_ += ResponseHead(respond.response, length, server_.date, close_after_);
   if (!may_have_body) {
     streaming_ = false;
@@ -489,6 +494,25 @@ void Session::FillChunks(std::string& plain) {
   }
 }
 
+// A chunk of what comes of the next part of the answer that makes any.
+void Session::FillPacked(std::string& plain) {
+  std::string packed;
+  while (packed.empty() && packer_ != nullptr) {
+    const std::string_view rest = frames_.front().view().substr(front_offset_);
+    const std::string_view part = rest.substr(0, kWriteBytes);
+    const bool last = part.size() == rest.size();
+    packer_->Add(part, last, packed);
+    front_offset_ += part.size();
+    if (!last) continue;
+    frames_.pop_front();
+    front_offset_ = 0;
+    packer_.reset();
+  }
+  plain += fmt::format("{:x}\r\n", packed.size());
+  plain += packed;
+  plain += packer_ == nullptr ? "\r\n0\r\n\r\n" : "\r\n";
+}
+
 void Session::FillWhole(std::string& plain) {
   while (!frames_.empty() && plain.size() < kWriteBytes) {
     const std::string_view rest = frames_.front().view().substr(front_offset_);
@@ -507,7 +531,9 @@ void Session::Write() {
   std::string& plain = server_.plain;
   plain.assign(head_);
   head_.clear();
-  if (chunked_) {
+  if (packer_ != nullptr) {
+    FillPacked(plain);
+  } else if (chunked_) {
     FillChunks(plain);
   } else {
     FillWhole(plain);
@@ -623,6 +649,7 @@ void Session::Close() {
   HoldAnswer(0);
   HoldRequest(0);
   frames_.clear();
+  packer_.reset();
   if (exchange_.value != 0) server_.Arrived(env::ExchangeAbandoned{exchange_});
   exchange_ = {};
   error_code ignored;

@@ -47,6 +47,15 @@ class Unavailable(Exception):
     """A whole tier can't run here; the text says why."""
 
 
+def tested_commit():
+    """The commit of the work tree, short, with a + where something differs from it."""
+
+    def git(*words):
+        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
+
+    return git("rev-parse", "--short=7", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
 def indented(text):
     return "\n".join("    " + line for line in text.rstrip("\n").splitlines())
 

@@ -63,28 +63,27 @@ class Counts:
 
 # What no request of a story shows.
 ELSEWHERE = """\
-Discovery tells what is served as upstream does, in its order. Not served, and so not told, are
-
-| group | resources |
-|---|---|
-| core | componentstatuses; of pods attach, exec, log, portforward and proxy, which are answered without being told; proxy of nodes and Services |
-| admissionregistration.k8s.io | ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings |
-| networking.k8s.io | IPAddress, ServiceCIDR |
-| storage.k8s.io | VolumeAttributesClass |
-| apiregistration.k8s.io, autoscaling, certificates.k8s.io, flowcontrol.apiserver.k8s.io, resource.k8s.io | all |
+Discovery tells what is served as upstream does, in its order. attach, exec, log, portforward and proxy of pods are answered
+without being told; proxy of nodes and Services is not served.
 
 The order of the rules in a SelfSubjectRulesReview is that of the
 bindings' names; upstream has none. A POST of a pod whose `overhead` is `{}` is refused as upstream refuses it; of a patch
 or an apply that makes one it is not seen.""".splitlines()
 
 
-def section(counts, known, what):
-    """The section of docs/CONFORMANCE.md."""
+def unserved_table(kinds):
+    """Of (group version, kind, resource) that the genuine server tells of and berth doesn't."""
+    lines = ["## Kinds that are not served", "", "They answer 404, and discovery doesn't tell them.", "", "| kind | version | resource |", "|---|---|---|"]
+    return lines + [f"| {kind} | {version} | {resource} |" for version, kind, resource in sorted(kinds)]
+
+
+def section(counts, known, what, commit, unserved):
+    """The section of docs/CONFORMANCE.md: `what` are the options of the command, of `commit`."""
     lines = [
         HEADING,
         "",
-        f"Written by `./dev compare {what} --write`; docs/design/0018-comparison.md says how. A request counts once",
-        "for each cause that it shows.",
+        f"Of commit {commit}, by `./dev compare {what} --write`; docs/design/0018-comparison.md says how.",
+        "A request counts once for each cause that it shows.",
         "",
         "| requests | of them valid | differ | of the valid ones | of unknown cause |",
         "|---|---|---|---|---|",
@@ -102,6 +101,8 @@ def section(counts, known, what):
         "resized (422: `Pod running on node without support for resize`).",
         "",
         *ELSEWHERE,
+        "",
+        *unserved_table(unserved),
     ]
     return "\n".join(lines) + "\n"
 

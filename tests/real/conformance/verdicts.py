@@ -85,16 +85,23 @@ def read_causes(path):
     return causes
 
 
+ORIGIN = "# of "  # `# of embedded: 0123abc, ./dev conformance --on embedded --write`
+
+
 class Table:
-    def __init__(self, rows, causes):
+    def __init__(self, rows, causes, origins=None):
         self.rows = rows
         self.causes = causes
+        self.origins = origins or {}  # By tier: the commit and the command of its verdicts.
 
     @classmethod
     def read(cls, folder):
-        rows = []
+        rows, origins = [], {}
         causes = read_causes(folder / "causes.txt")
         for number, line in enumerate((folder / "expected.txt").read_text().splitlines(), 1):
+            if line.startswith(ORIGIN):
+                tier, _, origins_text = line.removeprefix(ORIGIN).partition(": ")
+                origins[tier] = origins_text
             if not line or line.startswith("#"):
                 continue
             real, embedded, cause, pace, name = [*line.split(None, 4), "", "", "", ""][:5]
@@ -104,14 +111,17 @@ class Table:
             if cause not in (UNKNOWN, NO_CAUSE) and cause not in causes:
                 raise SystemExit(f"expected.txt:{number}: causes.txt has no '{cause}'")
             rows.append(Row(name, real == "pass", embedded == "pass", cause, pace == "quick"))
-        return cls(rows, causes)
+        return cls(rows, causes, origins)
 
     def sample(self, rows, tier):
         """Each SAMPLE_EVERYth of the quick ones that are expected to pass."""
         return [row for row in rows if row.quick and row.passes_on(tier)][::SAMPLE_EVERY]
 
-    def take(self, tier, outcomes, names):
-        """Makes what came out the expected; of `names` alone, which are those that ran."""
+    def take(self, tier, outcomes, names, origin):
+        """Makes what came out the expected; of `names` alone, which are those that ran. Where they are all, `origin` says of
+        which commit and by which command."""
+        if len(names) == len(self.rows):
+            self.origins[tier] = origin
         for row in self.rows:
             if row.name not in names:
                 continue
@@ -128,7 +138,7 @@ class Table:
                 row.cause = UNKNOWN
 
     def write(self, folder):
-        lines = [HEADER]
+        lines = [HEADER, *(f"{ORIGIN}{tier}: {self.origins[tier]}\n" for tier in TIERS if tier in self.origins)]
         width = max(len(row.cause) for row in self.rows)
         for row in sorted(self.rows, key=lambda row: row.name):
             verdict = " ".join("pass" if row.passes_on(tier) else "fail" for tier in TIERS)
@@ -145,14 +155,22 @@ class Table:
         kept = path.read_text().partition(COMPARISON)[1:] if path.exists() else ("", "")
         path.write_text(self.document() + ("\n" + "".join(kept) if kept[0] else ""))
 
+    def origin_row(self, tier):
+        commit, _, command = self.origins.get(tier, "before commits were noted").partition(", ")
+        command = command or f"./dev conformance --on {tier} --write"
+        return f"| {'the genuine parts' if tier == 'real' else '`berth up`'} | {commit} | `{command}` |"
+
     def document(self):
         aimed = [row for row in self.rows if not self.beyond(row)]
         lines = [
             "# Kubernetes' Conformance tests",
             "",
-            "Written by `./dev conformance --table`; docs/design/0015-conformance.md says how they run. What passes",
-            "on `berth up` is what `./dev conformance --on embedded --write` found, on the genuine parts with the nodes of",
-            "`berth nodes` what `--on real --write` found.",
+            "Written by `./dev conformance --table`; docs/design/0015-conformance.md says how they run. On the genuine parts the",
+            "nodes are those of `berth nodes`.",
+            "",
+            "| | of commit | by |",
+            "|---|---|---|",
+            *(self.origin_row(tier) for tier in TIERS),
             "",
             "| | tests | pass on the genuine parts | pass on `berth up` |",
             "|---|---|---|---|",
