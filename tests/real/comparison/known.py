@@ -68,7 +68,16 @@ without being told; proxy of nodes and Services is not served.
 
 The order of the rules in a SelfSubjectRulesReview is that of the
 bindings' names; upstream has none. A POST of a pod whose `overhead` is `{}` is refused as upstream refuses it; of a patch
-or an apply that makes one it is not seen.""".splitlines()
+or an apply that makes one it is not seen.
+
+Parts of what is served that do less than upstream's, so that valid requests are answered otherwise:
+
+| what | here |
+|---|---|
+| `x-kubernetes-validations` of definitions (CEL) | parsed, and refused where they are no CEL; not evaluated, of which a Warning names each rule (docs/design/0017-custom-resources.md) |
+| conversion webhooks of definitions | a definition that names one and serves several versions is refused (docs/design/0017-custom-resources.md) |
+| matchConditions of webhook configurations (CEL) | refused with 422 (docs/design/0022-webhooks.md) |
+| labels of PodSecurity on namespaces | stored, and no pod is refused by them |""".splitlines()
 
 
 def unserved_table(kinds):
