@@ -151,8 +151,8 @@ void CustomDefinition::ParseVersion(const Given& given, FieldErrors& errors, int
   AddColumns(columns == nullptr ? Json() : *columns, made);
   for (const Json& field : ArrayAt(version, "selectableFields")) {
     std::string path = Dotted(TextAt(field, "jsonPath"));
-    if (std::ranges::find(selectable_, path) == selectable_.end())
-      selectable_.push_back(std::move(path));
+    if (std::ranges::find(made.selectable, path) == made.selectable.end())
+      made.selectable.push_back(std::move(path));
   }
 }
 

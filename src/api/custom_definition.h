@@ -29,6 +29,7 @@ struct CustomVersion {
   CustomSchema schema;
   // Dotted paths of the scale subresource, from the object's root; empty where there is none.
   std::string replicas_path, status_replicas_path, selector_path;
+  std::vector<std::string> selectable;    // Dotted paths of the fields that selectors may name.
   std::vector<std::string> column_texts;  // What the columns' views are of.
   std::vector<Column> columns;            // Name first.
   std::vector<std::string> cells;         // The JSON path of each column.
@@ -58,8 +59,6 @@ class CustomDefinition {
   [[nodiscard]] std::span<const CustomVersion> versions() const { return versions_; }
   [[nodiscard]] const CustomVersion& storage() const;
   [[nodiscard]] const CustomVersion* Version(std::string_view name) const;
-  // Dotted paths of the fields that selectors may name, of all versions.
-  [[nodiscard]] std::span<const std::string> selectable() const { return selectable_; }
 
  private:
   CustomDefinition() = default;
@@ -76,7 +75,6 @@ class CustomDefinition {
   bool namespaced_ = false;
   uint16_t number_ = 0;
   std::vector<CustomVersion> versions_;
-  std::vector<std::string> selectable_;
 };
 
 // Whether version `a` goes before `b` in lists of versions: v2 before v1 before v1beta1 before

@@ -531,6 +531,11 @@ void PrepareForUpdate(const Kind& type, const Json& old, Json& object, Subresour
   if (subresource == Subresource::kResize || subresource == Subresource::kEphemeralContainers)
     rules::KeepAllButPart(old, object, subresource);
   if (type.has_status) KeepMember(old, object, "status");
+  // Where traffic came in goes with the balancer.
+  if (kind == KindId::kService && TextAt(object, "spec.type") != "LoadBalancer" &&
+      !ArrayAt(object, "status.loadBalancer.ingress").empty()) {
+    SetPath(object, "status.loadBalancer", JsonObject());
+  }
   if (kind == KindId::kPod && subresource == Subresource::kNone) {
     AddDefaultTolerations(object);
     // Admission worked them out when the pod was made.

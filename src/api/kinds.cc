@@ -449,7 +449,6 @@ Status ResolveFieldQuery(KindId kind, FieldQuery& query) {
         (KindOf(kind).namespaced || SelectableOf(kind).empty())) {
       continue;
     }
-    if (kind == KindId::kNamespace && item.field == "name") continue;
     std::string stored = kind == KindId::kEventsEvent ? StoredEventField(item.field) : item.field;
     const std::span<const Selectable> fields = SelectableOf(kind);
     if (std::ranges::find(fields, stored, &Selectable::label) == fields.end()) {
@@ -465,7 +464,7 @@ Status ResolveFieldQuery(const Kind& kind, FieldQuery& query) {
   if (kind.defined == nullptr) return ResolveFieldQuery(kind.id, query);
   for (const FieldRequirement& item : query.requirements) {
     if (item.field == "metadata.name" || item.field == "metadata.namespace") continue;
-    const auto fields = kind.defined->definition->selectable();
+    const std::vector<std::string>& fields = kind.defined->selectable;
     if (std::ranges::find(fields, item.field) == fields.end())
       return Fail(ErrorCode::kInvalid, fmt::format("field label not supported: {}", item.field));
   }
@@ -474,14 +473,14 @@ Status ResolveFieldQuery(const Kind& kind, FieldQuery& query) {
 
 std::vector<std::string_view> SelectableNames(const Kind& kind) {
   if (kind.defined == nullptr) return SelectableNames(kind.storage);
-  const auto fields = kind.defined->definition->selectable();
+  const std::vector<std::string>& fields = kind.defined->selectable;
   return {fields.begin(), fields.end()};
 }
 
 std::vector<std::string> SelectableTexts(const Kind& kind, const Json& object) {
   if (kind.defined == nullptr) return SelectableTexts(kind.storage, object);
   std::vector<std::string> texts;
-  for (const std::string& path : kind.defined->definition->selectable())
+  for (const std::string& path : kind.defined->selectable)
     texts.push_back(TextOf(FindDotted(object, path)));
   return texts;
 }

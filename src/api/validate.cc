@@ -6,7 +6,9 @@
 #include <array>
 #include <boost/json/stream_parser.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "api/base64.h"
 #include "api/custom_definition.h"
@@ -178,6 +180,50 @@ void CheckNodeAmounts(FieldErrors& errors, const Json& node) {
   }
 }
 
+// "MyFeature/mySubFeature".
+bool IsFeatureName(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (name.empty() || name[0] < 'A' || name[0] > 'Z' || name.ends_with('/')) return false;
+  for (size_t i = 1; i < name.size(); ++i) {
+    const bool fits = is_letter(name[i]) || (name[i] >= '0' && name[i] <= '9');
+    if (!fits && (name[i] != '/' || name[i - 1] == '/')) return false;
+  }
+  return true;
+}
+
+void CheckNodeFeatures(FieldErrors& errors, const Json& node) {
+  const JsonArray& features = ArrayAt(node, "status.declaredFeatures");
+  const Path status("status");
+  for (size_t i = 0; i < features.size(); ++i) {
+    const Path path = status.At("declaredFeatures", i);
+    const std::string_view name = TextOf(features[i]);
+    const std::string_view before = i == 0 ? "" : TextOf(features[i - 1]);
+    if (i > 0 && name == before) errors.push_back(DuplicateField(path.text(), name));
+    if (name < before) AddInvalid(errors, path, name, {"list must be sorted alphabetically"});
+    if (IsFeatureName(name)) continue;
+    AddInvalid(
+        errors, path, name,
+        {fmt::format("invalid feature name \"{}\": must start with an UpperCamelCase segment, "
+                     "with subsequent segments separated by '/' (e.g., MyFeature or "
+                     "MyFeature/mySubFeature), and contain only alphanumeric characters and "
+                     "slashes",
+                     name)});
+  }
+}
+
+void CheckNodeAddresses(FieldErrors& errors, const Json& node) {
+  const JsonArray& addresses = ArrayAt(node, "status.addresses");
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  const Path status("status");
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const std::string_view type = TextAt(addresses[i], "type");
+    const std::string_view address = TextAt(addresses[i], "address");
+    if (seen.emplace(type, address).second) continue;
+    errors.push_back(DuplicateJsonField(status.At("addresses", i).text(),
+                                        JsonObject{{"Type", type}, {"Address", address}}));
+  }
+}
+
 void CheckNodeParts(FieldErrors& errors, const Json& node) {
   const Path meta("metadata");
   rules::CheckTaints(errors, meta.At("taints"), ArrayAt(node, "spec.taints"));
@@ -198,11 +244,13 @@ void CheckNodeParts(FieldErrors& errors, const Json& node) {
     AddInvalid(errors, spec.At("podCIDRs"), Json(ranges),
                "may specify no more than one CIDR for each IP family");
   }
+  CheckNodeFeatures(errors, node);
 }
 
 void CheckNodeUpdate(FieldErrors& errors, const Json& old, const Json& node) {
   CheckMetaUpdate(errors, old, node);
   CheckNodeAmounts(errors, node);
+  CheckNodeAddresses(errors, node);
   const Path spec("spec");
   const JsonArray& ranges = ArrayAt(old, "spec.podCIDRs");
   const bool changed =
@@ -654,6 +702,7 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
       break;
     case KindId::kNode:
       CheckNodeUpdate(errors, old, object);
+      CheckNodeFeatures(errors, object);
       break;
     case KindId::kNamespace:
       CheckMetaUpdate(errors, old, object);
@@ -662,6 +711,14 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
     case KindId::kService:
       CheckMetaUpdate(errors, old, object);
       rules::CheckServiceStatus(errors, old, object);
+      break;
+    case KindId::kIngress:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckIngressStatus(errors, old, object);
+      break;
+    case KindId::kPersistentVolumeClaim:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckClaimStatus(errors, object);
       break;
     case KindId::kVolumeAttachment:
       CheckMetaUpdate(errors, old, object);

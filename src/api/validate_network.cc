@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -508,7 +509,6 @@ void CheckIngressClass(FieldErrors& errors, const Json* old, const Json& object)
   if (old != nullptr) {
     CheckMetaUpdate(errors, *old, object);
     if (TextAt(*old, "spec.controller") != controller) Refuse(errors, path, controller, kImmutable);
-    return;
   }
   CheckMeta(errors, object, false, CheckDns1123Subdomain);
   if (static_cast<int64_t>(controller.size()) > kControllerCharactersMax)
@@ -556,6 +556,34 @@ void CheckIngress(FieldErrors& errors, const Json* old, const Json& object) {
   CheckMeta(errors, object, true, CheckDns1123Subdomain);
   CheckIngressSpec(errors, object);
   if (old == nullptr) CheckClassAnnotation(errors, object);
+}
+
+void CheckBalancerIp(FieldErrors& errors, const Path& path, const JsonArray& before,
+                     const Json& place) {
+  const std::string_view address = TextAt(place, "ip");
+  const bool known = std::ranges::any_of(
+      before, [&](const Json& other) { return TextAt(other, "ip") == address; });
+  if (!address.empty() && !known) CheckIp(errors, path.At("ip"), address);
+}
+
+void CheckBalancerHost(FieldErrors& errors, const Path& path, const Json& place) {
+  const std::string_view host = TextAt(place, "hostname");
+  if (host.empty()) return;
+  AddInvalid(errors, path.At("hostname"), host, CheckDns1123Subdomain(host));
+  if (FamilyOf(host) != IpFamily::kNone)
+    Refuse(errors, path.At("hostname"), host, "must be a DNS name, not an IP address");
+}
+
+void CheckIngressStatus(FieldErrors& errors, const Json& old, const Json& object) {
+  constexpr JsonPath kPlaces("status.loadBalancer.ingress");
+  const JsonArray& places = ArrayAt(object, kPlaces);
+  const Path status("status");
+  const Path balancer = status.At("loadBalancer");
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Path path = balancer.At("ingress", i);
+    CheckBalancerIp(errors, path, ArrayAt(old, kPlaces), places[i]);
+    CheckBalancerHost(errors, path, places[i]);
+  }
 }
 
 }  // namespace berth::api::rules

@@ -334,9 +334,7 @@ void CheckServiceStatus(FieldErrors& errors, const Json& old, const Json& servic
   for (size_t i = 0; i < ingress.size(); ++i) {
     const Path at = balancer.At("ingress", i);
     const std::string_view ip = TextAt(ingress[i], "ip");
-    const bool known =
-        std::ranges::any_of(before, [&](const Json& place) { return TextAt(place, "ip") == ip; });
-    if (!ip.empty() && !known) CheckIp(errors, at.At("ip"), ip);
+    CheckBalancerIp(errors, at, before, ingress[i]);
     const bool has_mode = FindMember(ingress[i], "ipMode") != nullptr;
     if (!has_mode && !ip.empty()) {
       AddRequired(errors, at.At("ipMode"), "must be specified when `ip` is set");
@@ -345,11 +343,7 @@ void CheckServiceStatus(FieldErrors& errors, const Json& old, const Json& servic
     } else if (has_mode) {
       CheckEnum(errors, at.At("ipMode"), TextAt(ingress[i], "ipMode"), kModes);
     }
-    const std::string_view host = TextAt(ingress[i], "hostname");
-    if (host.empty()) continue;
-    AddInvalid(errors, at.At("hostname"), host, CheckDns1123Subdomain(host));
-    if (FamilyOf(host) != IpFamily::kNone)
-      AddInvalid(errors, at.At("hostname"), host, {"must be a DNS name, not an IP address"});
+    CheckBalancerHost(errors, at, ingress[i]);
   }
 }
 

@@ -63,6 +63,11 @@ void CheckModeStays(FieldErrors& errors, const Json& old, const Json& object) {
 
 Quantity AmountOf(const Json& amount) { return ParseQuantity(TextOf(amount)).value_or(Quantity{}); }
 
+void CheckNotNegative(FieldErrors& errors, const Path& path, const Json& amount) {
+  if (AmountOf(amount).sign() >= 0) return;
+  AddInvalid(errors, path, Json(AmountOf(amount).whole()), "must be a valid resource quantity");
+}
+
 void CheckPositive(FieldErrors& errors, const Path& path, const Json& amount) {
   if (AmountOf(amount).sign() > 0) return;
   AddInvalid(errors, path, TextOf(amount), Messages{"must be greater than zero"});
@@ -106,10 +111,7 @@ void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
     errors.push_back(std::move(error));
   }
   for (const auto& [name, amount] : capacity) {
-    if (AmountOf(amount).sign() < 0) {
-      AddInvalid(errors, path.Key(name), Json(AmountOf(amount).whole()),
-                 "must be a valid resource quantity");
-    }
+    CheckNotNegative(errors, path.Key(name), amount);
     CheckPositive(errors, path.Key(name), amount);
   }
 }
@@ -212,6 +214,17 @@ void CheckClaimUpdate(FieldErrors& errors, const Json& old, const Json& claim) {
     AddForbidden(errors, requests.At("storage"), "field can not be less than status.capacity");
   }
   CheckModeStays(errors, old, claim);
+}
+
+// What a claim's resources are called. False: not so.
+bool CheckClaimResource(FieldErrors& errors, const Path& path, std::string_view name) {
+  const size_t before = errors.size();
+  CheckLabelName(errors, path, name);
+  if (errors.size() == before && IsNativeResource(name) && name != "storage") {
+    constexpr std::array<std::string_view, 1> kStorage = {"storage"};
+    errors.push_back(NotSupportedField(path.text(), name, kStorage));
+  }
+  return errors.size() == before;
 }
 
 // ---- Drivers -----------------------------------------------------------------------------------
@@ -484,6 +497,28 @@ void CheckClaim(FieldErrors& errors, const Json* old, const Json& object) {
   CheckMeta(errors, object, true, CheckDns1123Subdomain);
   CheckClaimSpec(errors, Path("spec"), OrEmptyObject(FindMember(object, "spec")));
   if (old != nullptr) CheckClaimUpdate(errors, *old, object);
+}
+
+void CheckClaimStatus(FieldErrors& errors, const Json& object) {
+  constexpr std::array<std::string_view, 5> kResizes = {
+      "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress",
+      "NodeResizeInfeasible", "NodeResizePending"};
+  const Path status("status");
+  const Path capacity = status.At("capacity");
+  for (const auto& [name, amount] : ObjectAt(object, "status.capacity"))
+    CheckNotNegative(errors, capacity.Key(name), amount);
+  const Path resizes = status.At("allocatedResourceStatuses");
+  for (const auto& [name, resize] : ObjectAt(object, "status.allocatedResourceStatuses")) {
+    CheckClaimResource(errors, resizes, name);
+    // Upstream shows whose status it is, not the status.
+    if (std::ranges::find(kResizes, TextOf(resize)) == kResizes.end())
+      errors.push_back(NotSupportedField(resizes.text(), name, kResizes));
+  }
+  const Path allocated = status.At("allocatedResources");
+  for (const auto& [name, amount] : ObjectAt(object, "status.allocatedResources")) {
+    if (CheckClaimResource(errors, allocated, name))
+      CheckNotNegative(errors, allocated.Key(name), amount);
+  }
 }
 
 void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object) {

@@ -11,6 +11,7 @@ void CheckVolume(FieldErrors& errors, const Json* old, const Json& object);
 // Of a claim, or of a template of claims.
 void CheckClaimSpec(FieldErrors& errors, const Path& path, const Json& spec);
 void CheckClaim(FieldErrors& errors, const Json* old, const Json& object);
+void CheckClaimStatus(FieldErrors& errors, const Json& object);
 void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object);
 void CheckCsiNode(FieldErrors& errors, const Json* old, const Json& object);
 void CheckCsiDriver(FieldErrors& errors, const Json* old, const Json& object);

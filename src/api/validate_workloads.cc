@@ -11,9 +11,9 @@
 
 #include "api/object.h"
 #include "api/quota.h"
-#include "api/timestamp.h"
 #include "api/topology_annotations.h"
 #include "api/validate_job_policies.h"
+#include "api/validate_job_status.h"
 #include "api/validate_pod.h"
 #include "api/well_known.h"
 
@@ -196,6 +196,16 @@ void CheckDomainPath(FieldErrors& errors, const Path& path, std::string_view tex
     AddInvalid(errors, path, text, {"must be a domain-prefixed path (such as \"acme.io/foo\")"});
   } else {
     AddInvalid(errors, path, text.substr(0, slash), CheckDns1123Subdomain(text.substr(0, slash)));
+    const std::string_view rest = text.substr(slash + 1);
+    const auto fits = [](char letter) {
+      constexpr std::string_view kOthers = "/-._~%!$&'()*+,;=:";
+      return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+             (letter >= '0' && letter <= '9') || kOthers.contains(letter);
+    };
+    if (std::ranges::all_of(rest, fits)) return;
+    AddInvalid(errors, path, rest,
+               {"Invalid path (regex used for validation is "
+                "'[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"});
   }
 }
 
@@ -402,85 +412,6 @@ void CheckQueueName(FieldErrors& errors, const Json& old, const Json& object) {
   }
 }
 
-bool HasTrue(const Json& job, std::string_view type) {
-  return std::ranges::any_of(ArrayAt(job, "status.conditions"), [&](const Json& condition) {
-    return TextAt(condition, "type") == type && TextAt(condition, "status") == "True";
-  });
-}
-
-// An error about the conditions as a whole, which shows no value.
-void AddConditions(FieldErrors& errors, std::string detail) {
-  errors.push_back({FieldErrorType::kInvalid, "status.conditions", "", std::move(detail)});
-}
-
-void CheckJobConditions(FieldErrors& errors, const Json& old, const Json& job) {
-  const bool complete = HasTrue(job, "Complete");
-  const bool failed = HasTrue(job, "Failed");
-  const bool criteria = HasTrue(job, "SuccessCriteriaMet");
-  const bool target = HasTrue(job, "FailureTarget");
-  const bool complete_changed = complete != HasTrue(old, "Complete");
-  const bool failed_changed = failed != HasTrue(old, "Failed");
-  if (complete && failed && (complete_changed || failed_changed)) {
-    AddConditions(errors, "cannot set Complete=True and Failed=true conditions");
-  }
-  if (complete && target && (complete_changed || target != HasTrue(old, "FailureTarget"))) {
-    AddConditions(errors, "cannot set Complete=True and FailureTarget=true conditions");
-  }
-  const bool completed_at = FindPath(job, "status.completionTime") != nullptr;
-  const Path status("status");
-  if (completed_at && !complete) {
-    AddInvalid(errors, status.At("completionTime"), *FindPath(job, "status.completionTime"),
-               "cannot set completionTime when there is no Complete=True condition");
-  }
-  if (complete && !completed_at && complete_changed) {
-    AddRequired(errors, status.At("completionTime"),
-                "completionTime is required for Complete jobs");
-  }
-  if (failed && !target && failed_changed) {
-    AddConditions(errors,
-                  "cannot set Failed=True condition without the FailureTarget=true condition");
-  }
-  if (complete && !criteria && (complete_changed || HasTrue(old, "SuccessCriteriaMet"))) {
-    AddConditions(
-        errors, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
-  }
-}
-
-void CheckFinishedJob(FieldErrors& errors, const Json& old, const Json& job) {
-  const bool finished = HasTrue(job, "Complete") || HasTrue(job, "Failed");
-  const bool was_finished = HasTrue(old, "Complete") || HasTrue(old, "Failed");
-  const Path status("status");
-  if (finished && !was_finished) {
-    const int64_t active = IntegerAt(job, "status.active");
-    if (active > 0) {
-      errors.push_back(
-          InvalidField(status.At("active").text(), active, "active>0 is invalid for finished job"));
-    }
-    const bool empty_and_suspended = FlagAt(job, "spec.suspend") &&
-                                     FindPath(job, "spec.completions") != nullptr &&
-                                     IntegerAt(job, "spec.completions") == 0;
-    if (FindPath(job, "status.startTime") == nullptr && !empty_and_suspended) {
-      AddRequired(errors, status.At("startTime"), "startTime is required for finished job");
-    }
-    const Json* uncounted = FindPath(job, "status.uncountedTerminatedPods");
-    if (uncounted != nullptr &&
-        !(ArrayAt(*uncounted, "failed").empty() && ArrayAt(*uncounted, "succeeded").empty())) {
-      AddInvalid(errors, status.At("uncountedTerminatedPods"), *uncounted,
-                 "must be empty for finished job");
-    }
-    const int64_t terminating = IntegerAt(job, "status.terminating");
-    if (terminating > 0) {
-      errors.push_back(InvalidField(status.At("terminating").text(), terminating,
-                                    "terminating>0 is invalid for finished job"));
-    }
-  }
-  const int64_t ready = IntegerAt(job, "status.ready");
-  if (ready > IntegerAt(job, "status.active") && ready != IntegerAt(old, "status.ready")) {
-    errors.push_back(
-        InvalidField(status.At("ready").text(), ready, "cannot set more ready pods than active"));
-  }
-}
-
 void CheckSums(FieldErrors& errors, const Path& path, const Json& status, bool is_deployment) {
   const int64_t replicas = IntegerAt(status, "replicas");
   const auto at_most = [&](std::string_view member, int64_t limit, std::string_view detail) {
@@ -623,29 +554,7 @@ void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {
 void CheckJobStatusUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckMetaUpdate(errors, old, object);
   CheckQueueName(errors, old, object);
-  const Path path("status");
-  const Json& status = OrEmptyObject(FindMember(object, "status"));
-  constexpr std::array<std::string_view, 5> kCounts = {"active", "succeeded", "failed", "ready",
-                                                       "terminating"};
-  CheckNonnegative(errors, path, status, kCounts);
-  CheckJobConditions(errors, old, object);
-  CheckFinishedJob(errors, old, object);
-  for (const std::string_view type : {"Failed", "Complete", "FailureTarget"}) {
-    if (HasTrue(old, type) && !HasTrue(object, type)) {
-      AddConditions(errors, fmt::format("cannot disable the terminal {}=True condition", type));
-    }
-  }
-  const bool elastic =
-      TextAt(object, "spec.completionMode") == "Indexed" &&
-      IntegerAt(object, "spec.completions") == IntegerAt(object, "spec.parallelism");
-  for (const std::string_view member : {"failed", "succeeded"}) {
-    if (member == "succeeded" && elastic) continue;
-    const int64_t value = IntegerAt(status, member);
-    if (value < IntegerAt(old, fmt::format("status.{}", member))) {
-      errors.push_back(InvalidField(path.At(member).text(), value,
-                                    fmt::format("cannot decrease the {} counter", member)));
-    }
-  }
+  CheckJobStatus(errors, old, object);
 }
 
 }  // namespace berth::api::rules

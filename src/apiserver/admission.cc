@@ -14,6 +14,7 @@
 #include "api/storage_class.h"
 #include "api/well_known.h"
 #include "apiserver/limit_ranges.h"
+#include "apiserver/mountable_secrets.h"
 #include "apiserver/objects.h"
 #include "apiserver/queue_admission.h"
 #include "apiserver/runtime_classes.h"
@@ -120,7 +121,7 @@ Outcome<void> AdmitServiceAccount(const store::Store& store, Subject subject, Js
   }
   spec["serviceAccountName"] = name;
   spec["serviceAccount"] = name;
-  return {};
+  return account == nullptr ? Outcome<void>() : CheckMountable(*account, subject, pod);
 }
 
 // A new node takes no pods until something says that it is ready.

@@ -126,10 +126,10 @@ WriteResult Bind(WriteContext& context) {
   const std::string name = context.request.name.empty()
                                ? std::string(api::TextAt(binding, "metadata.name"))
                                : context.request.name;
-  const std::string_view own = api::TextAt(binding, "metadata.name");
-  if (!own.empty() && own != name) {
+  if (Outcome<void> same = CheckNamespace(context.request, binding); !same)
+    return std::unexpected(std::move(same.error()));
+  if (api::TextAt(binding, "metadata.name") != name)
     return BadRequest("name in URL does not match name in Binding object");
-  }
   if (api::TextAt(binding, "target.kind") == "Node")
     AddTopologyLabels(context.store, std::string(api::TextAt(binding, "target.name")),
                       body->object);
@@ -140,6 +140,7 @@ WriteResult Bind(WriteContext& context) {
   if (Outcome<void> target = CheckTarget(binding); !target) {
     return std::unexpected(std::move(target.error()));
   }
+  if (name.empty()) return BadRequest("Name parameter required.");
   const store::ObjectRef pod =
       context.store.FindHead(static_cast<store::Table>(KindId::kPod),
                              {.namespace_name = context.request.namespace_name, .name = name});

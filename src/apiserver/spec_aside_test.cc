@@ -43,11 +43,13 @@ constexpr std::array<std::string_view, 4> kCreated = {
 };
 
 const std::array<Request, 19> kWrites = {{
-    {Method::kPost, kBinding, R"({"target":{"kind":"Node","name":"n1"}})", kJson},
-    {Method::kPost, kBinding,
-     R"({"metadata":{"annotations":{"berth.dev/gpu-index":"0"}},"target":{"name":"n\u00e9"}})",
+    {Method::kPost, kBinding, R"({"metadata":{"name":"a"},"target":{"kind":"Node","name":"n1"}})",
      kJson},
-    {Method::kPost, kBinding, R"({"target":{"name":""}})", kJson},
+    {Method::kPost, kBinding,
+     R"({"metadata":{"name":"a","annotations":{"berth.dev/gpu-index":"0"}},)"
+     R"("target":{"name":"n\u00e9"}})",
+     kJson},
+    {Method::kPost, kBinding, R"({"metadata":{"name":"a"},"target":{"name":""}})", kJson},
     {Method::kPatch, kStatus, R"({"status":{"phase":"Running","podIP":"10.0.0.1"}})"},
     {Method::kPatch, kStatus,
      R"({"status":{"conditions":[{"type":"Ready","status":"True"}],"nope":1}})"},

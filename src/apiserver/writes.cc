@@ -108,9 +108,8 @@ Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
     api::RemoveMember(metadata, "namespace");
   }
   // What is no version counts as none, as upstream has it.
-  if (ParseRevision(api::TextAt(object, "metadata.resourceVersion")).value_or(0) != 0) {
-    return Unclassified("resourceVersion should not be set on objects to be created");
-  }
+  context.version_sent |=
+      ParseRevision(api::TextAt(object, "metadata.resourceVersion")).value_or(0) != 0;
   for (const std::string_view key : {"resourceVersion", "selfLink", "managedFields",
                                      "deletionTimestamp", "deletionGracePeriodSeconds"}) {
     api::RemoveMember(metadata, key);
@@ -249,6 +248,58 @@ Outcome<void> MutateNew(WriteContext& context, std::string_view name, Json& obje
   return prepared;
 }
 
+// Where pods have the name of an object, whose dots make trouble there.
+std::string_view NameUse(KindId kind) {
+  switch (kind) {
+    case KindId::kPod:
+      return "the Pod's hostname";
+    case KindId::kDeployment:
+    case KindId::kReplicaSet:
+    case KindId::kReplicationController:
+    case KindId::kJob:
+    case KindId::kCronJob:
+      return "Pod names and hostnames";
+    default:
+      return "";
+  }
+}
+
+// Of kinds that Kueue would hold for quota, and that nobody holds here.
+std::string QueueWarning(const api::Kind& kind, const Json& object) {
+  if (kind.id != KindId::kPod && kind.id != KindId::kDeployment && kind.id != KindId::kReplicaSet &&
+      kind.id != KindId::kStatefulSet) {
+    return "";
+  }
+  const JsonObject& labels = api::ObjectAt(object, "metadata.labels");
+  if (!labels.contains(api::kQueueNameLabel) ||
+      !api::ArrayAt(object, "metadata.ownerReferences").empty()) {
+    return "";
+  }
+  return fmt::format(
+      "metadata.labels: {} counts for Jobs only: this {} gets its nodes without quota",
+      api::kQueueNameLabel, kind.name);
+}
+
+// What is told of a new object that is valid, whether it is stored or not.
+void WarnOfNew(WriteContext& context, const Json& object) {
+  const api::Kind& kind = *context.request.kind;
+  if (api::TextAt(object, "metadata.name").contains('.')) {
+    if (const std::string_view where = NameUse(kind.id); !where.empty()) {
+      context.warnings.push_back(fmt::format(
+          "metadata.name: this is used in {}, which can result in surprising behavior; a DNS label "
+          "is recommended: [must not contain dots]",
+          where));
+    }
+  }
+  WarnOfSpec(context, nullptr, object);
+  if (const std::string warning = QueueWarning(kind, object); !warning.empty()) {
+    context.warnings.push_back(warning);
+  }
+  if (kind.id == KindId::kCustomResourceDefinition) {
+    std::ranges::move(api::DefinitionWarnings(object), std::back_inserter(context.warnings));
+  }
+}
+
 // Admission, defaults and rules; what comes out may be stored, in the request's kind.
 Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const api::Kind& kind = *context.request.kind;
@@ -286,10 +337,14 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   if (kind.id == KindId::kCronJob && context.zones != nullptr)
     api::CheckTimeZone(*context.zones, nullptr, object, errors);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
+  WarnOfNew(context, object);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
     return admitted;
   }
   if (Outcome<void> room = AdmitAmounts(context, *name, nullptr, object); !room) return room;
+  // Of what an update or an apply makes upstream's storage never hears it.
+  if (context.version_sent && !context.options.dry_run && context.request.verb == Verb::kCreate)
+    return Unclassified("resourceVersion should not be set on objects to be created");
   if (Exists(context, *name)) return AlreadyExists({.kind = kind, .name = *name});
   return Allocate(context, *name, nullptr, object);
 }
@@ -320,38 +375,6 @@ Outcome<Bytes> CommitSized(WriteContext& context, const api::Kind& storage, Json
     return TooLarge(fmt::format("limit is {}", limits::kObjectBytesMax));
   }
   return PutNext(context, storage, object, std::move(printed));
-}
-
-// Of kinds that Kueue would hold for quota, and that nobody holds here.
-std::string QueueWarning(const api::Kind& kind, const Json& object) {
-  if (kind.id != KindId::kPod && kind.id != KindId::kDeployment && kind.id != KindId::kReplicaSet &&
-      kind.id != KindId::kStatefulSet) {
-    return "";
-  }
-  const JsonObject& labels = api::ObjectAt(object, "metadata.labels");
-  if (!labels.contains(api::kQueueNameLabel) ||
-      !api::ArrayAt(object, "metadata.ownerReferences").empty()) {
-    return "";
-  }
-  return fmt::format(
-      "metadata.labels: {} counts for Jobs only: this {} gets its nodes without quota",
-      api::kQueueNameLabel, kind.name);
-}
-
-// Where pods have the name of an object, whose dots make trouble there.
-std::string_view NameUse(KindId kind) {
-  switch (kind) {
-    case KindId::kPod:
-      return "the Pod's hostname";
-    case KindId::kDeployment:
-    case KindId::kReplicaSet:
-    case KindId::kReplicationController:
-    case KindId::kJob:
-    case KindId::kCronJob:
-      return "Pod names and hostnames";
-    default:
-      return "";
-  }
 }
 
 // ---- Update ------------------------------------------------------------------------------------
@@ -617,21 +640,6 @@ WriteResult CreateFrom(WriteContext& context, Json object) {
   }
   if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
     return std::unexpected(std::move(fine.error()));
-  }
-  if (api::TextAt(object, "metadata.name").contains('.')) {
-    if (const std::string_view where = NameUse(kind.id); !where.empty()) {
-      context.warnings.push_back(fmt::format(
-          "metadata.name: this is used in {}, which can result in surprising behavior; a DNS label "
-          "is recommended: [must not contain dots]",
-          where));
-    }
-  }
-  WarnOfSpec(context, nullptr, object);
-  if (const std::string warning = QueueWarning(kind, object); !warning.empty()) {
-    context.warnings.push_back(warning);
-  }
-  if (kind.id == KindId::kCustomResourceDefinition) {
-    std::ranges::move(api::DefinitionWarnings(object), std::back_inserter(context.warnings));
   }
   if (!context.options.dry_run) api::ForgetEmptyLists(kind, object);
   Json stored = ToStorage(kind, std::move(object), nullptr);

@@ -34,6 +34,8 @@ struct WriteContext {
   std::vector<std::string> warnings;
   // What the request says of metadata.managedFields, if anything.
   std::optional<api::Json> managed_sent = {};
+  // Whether the new object that was sent has a resourceVersion.
+  bool version_sent = false;
   // Whether the pod that was sent has an overhead of nothing.
   bool empty_overhead = false;
   // What an apply has found that they will be.

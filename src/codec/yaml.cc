@@ -204,9 +204,8 @@ class Builder final : public YAML::EventHandler {
   struct Level {
     Json value;
     std::optional<std::string> key;  // Of an object: read, and its value is still to come.
-    YAML::Mark key_mark;
-    bool plain = false;   // The scalar that is read has neither quotes nor a tag.
-    bool merges = false;  // The key is the one that merges.
+    bool plain = false;              // The scalar that is read has neither quotes nor a tag.
+    bool merges = false;             // The key is the one that merges.
     YAML::anchor_t anchor = 0;
     YAML::Mark mark;
     int64_t nodes_before = 0;
@@ -258,20 +257,19 @@ class Builder final : public YAML::EventHandler {
         value = Json(value.is_double() ? KeyOfNumber(value.get_double()) : PrintJson(value));
       }
       level.key = std::string(value.get_string());
-      level.key_mark = mark;
       level.merges = level.plain && *level.key == "<<";
       return;
     }
     const std::string key = *std::exchange(level.key, std::nullopt);
     if (level.merges) return Merge(mark, level, value);
     JsonObject& object = level.value.get_object();
-    if (object.contains(key) && level.merged.erase(key) == 0) SetTwice(mark, level.key_mark, key);
+    if (object.contains(key) && level.merged.erase(key) == 0) SetTwice(mark, key);
     object[key] = std::move(value);
   }
-  void SetTwice(const YAML::Mark& mark, const YAML::Mark& key_mark, std::string_view key) {
+  // Told of where the value is.
+  void SetTwice(const YAML::Mark& mark, std::string_view key) {
     if (!reports_) throw Stop{fmt::format("{}: key \"{}\" already set in map", At(mark), key)};
-    duplicates.push_back(
-        fmt::format("line {}: key \"{}\" already set in map", key_mark.line + 1, key));
+    duplicates.push_back(fmt::format("line {}: key \"{}\" already set in map", mark.line + 1, key));
   }
   void Merge(const YAML::Mark& mark, Level& level, const Json& value) {
     if (value.is_array()) {
@@ -285,7 +283,7 @@ class Builder final : public YAML::EventHandler {
       if (level.merged.contains(key)) continue;
       if (level.value.get_object().contains(key)) {
         // YAML says that it stays, Kubernetes takes the other one and warns.
-        SetTwice(mark, level.key_mark, key);
+        SetTwice(mark, key);
       }
       level.value.get_object()[key] = member.value();
       level.merged.insert(key);

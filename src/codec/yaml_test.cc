@@ -59,7 +59,7 @@ TEST(Yaml, SaysWhichKeysStandTwiceWhereThatIsAsked) {
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(PrintJson(parsed->documents.at(0)), R"({"a":{"x":1},"b":{"c":2}})");
   EXPECT_THAT(parsed->duplicates, ::testing::ElementsAre("line 2: key \"c\" already set in map",
-                                                         "line 3: key \"a\" already set in map"));
+                                                         "line 4: key \"a\" already set in map"));
 }
 
 TEST(Yaml, RefusesNonsenseWithItsPlace) {

@@ -172,9 +172,10 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
   if (!told.has_value() || !options_.events) return;
   const Slot about = objects_.Find(told->about.empty() ? key.id : told->about);
   if (about != kNoSlot) {
-    // Of the pods that it deletes the collector says nothing, as upstream's.
-    const std::string_view component =
-        key.part == Part::kCollector ? "garbage-collector-controller" : ComponentOf(key.part);
+    // Of the pods that they delete these two say nothing when it fails, as upstream's.
+    std::string_view component = ComponentOf(key.part);
+    if (key.part == Part::kCollector) component = "garbage-collector-controller";
+    if (key.part == Part::kNode) component = "taint-eviction-controller";
     recorder_.Tell(now, objects_.head(about), component, std::move(*told));
   }
 }

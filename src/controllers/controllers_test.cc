@@ -839,6 +839,10 @@ TEST_F(NodesTest, ASilentNodeIsLostAndItsPodsLeaveInTime) {
   EXPECT_EQ(Condition("/api/v1/nodes/b", "Ready"), "True ");
   EXPECT_NE(Text(kPods + "/at-once", "/metadata/deletionTimestamp"), "none");
   EXPECT_EQ(Condition(kPods + "/at-once", "DisruptionTarget"), "True DeletionByTaintManager");
+  EXPECT_EQ(Events("at-once"),
+            std::vector<std::string>{"Normal TaintManagerEviction Marking for deletion Pod "
+                                     "d/at-once x1 taint-eviction-controller"});
+  EXPECT_EQ(Events("later"), std::vector<std::string>());
   EXPECT_EQ(Text(kPods + "/later", "/metadata/deletionTimestamp"), "none");
   EXPECT_EQ(Condition(kPods + "/never", "Ready"), "False NodeNotReady");
   for (int i = 0; i < 6; ++i) {

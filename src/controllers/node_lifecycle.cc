@@ -171,10 +171,18 @@ void PlanEvictions(const Objects& objects, const NodeFacts& facts, Instant now, 
       plan.WakeAt(due);
       continue;
     }
-    plan.writes.push_back(pod.facts->disrupted || pod.facts->terminal()
-                              ? DeleteOf(*pod.head)
-                              : Disrupt(*pod.head, "DeletionByTaintManager",
-                                        "Taint manager: deleting due to NoExecute taint", now, {}));
+    const bool marked = pod.facts->disrupted;
+    Write end = marked || pod.facts->terminal()
+                    ? DeleteOf(*pod.head)
+                    : Disrupt(*pod.head, "DeletionByTaintManager",
+                              "Taint manager: deleting due to NoExecute taint", now, {});
+    if (!marked) {
+      end.told.push_back({.reason = "TaintManagerEviction",
+                          .message = fmt::format("Marking for deletion Pod {}/{}",
+                                                 pod.head->namespace_name, pod.head->name),
+                          .about = pod.head->uid});
+    }
+    plan.writes.push_back(std::move(end));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -90,6 +91,45 @@ class ServicesTest : public Sets {
     return Text(kEndpoints + "/" + name, "/subsets");
   }
 };
+
+// An actor as it is, and how many slices it writes in one step at most.
+class Watched final : public env::Actor {
+ public:
+  explicit Watched(env::Actor& inner) : inner_(inner) {}
+  void Step(Instant now, env::Input input, env::Outbox& out) override {
+    inner_.Step(now, std::move(input), out);
+    const auto writes = std::ranges::count_if(out, [](const env::Output& output) {
+      const auto* send = std::get_if<env::SendRequest>(&output);
+      return send != nullptr && send->request.method != Method::kGet &&
+             send->request.target.contains("/endpointslices");
+    });
+    most = std::max(most, static_cast<int64_t>(writes));
+  }
+  [[nodiscard]] Instant wake_at() const override { return inner_.wake_at(); }
+  void AddTo(Hasher& hasher) const override { inner_.AddTo(hasher); }
+
+  int64_t most = 0;
+
+ private:
+  env::Actor& inner_;
+};
+
+TEST_F(ServicesTest, ManyServicesOverTheSamePodsAreLookedAtInManySteps) {
+  constexpr size_t kServicesCount = 100;
+  MakePod("a");
+  for (size_t i = 0; i < kServicesCount; ++i)
+    MakeService("", R"({"name":"http","port":80,"targetPort":8080,"protocol":"TCP"})",
+                fmt::format("web-{}", i));
+  Watched watched(controllers_);
+  api_.Pass(watched, Duration::Seconds(1));
+  EXPECT_EQ(api_.Paths(kSlices).size(), kServicesCount);
+  SetPod("a", "10.0.0.9", true);
+  api_.Pass(watched, Duration::Seconds(5));
+  EXPECT_EQ(watched.most, 16);
+  for (size_t i = 0; i < kServicesCount; ++i)
+    EXPECT_EQ(SlicesOf(fmt::format("web-{}", i)).at(0).find("10.0.0.9") != std::string::npos, true);
+  ExpectAtRest();
+}
 
 TEST_F(ServicesTest, TheReadyPodsOfAService) {
   MakeService();

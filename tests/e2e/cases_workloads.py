@@ -397,6 +397,12 @@ def tolerated_for_a_time(test):
     test.stays("the others stay", lambda: any_marked(test) == ["brief"])
     found = objects.condition(test.pod("brief"), "DisruptionTarget")
     test.equal((found["status"], found["reason"]), ("True", "DeletionByTaintManager"), "condition")
+    events = test.path("events") + "?fieldSelector=reason%3DTaintManagerEviction"
+    test.wait("who marks it says so", lambda: marked_for_deletion(test, events) == ["Marking for deletion Pod " + test.namespace + "/brief"])
+
+
+def marked_for_deletion(test, events):
+    return [event["message"] for event in test.get(events)["items"] if event["source"]["component"] == "taint-eviction-controller"]
 
 
 def any_marked(test):

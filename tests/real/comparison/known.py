@@ -77,7 +77,15 @@ Parts of what is served that do less than upstream's, so that valid requests are
 | `x-kubernetes-validations` of definitions (CEL) | parsed, and refused where they are no CEL; not evaluated, of which a Warning names each rule (docs/design/0017-custom-resources.md) |
 | conversion webhooks of definitions | a definition that names one and serves several versions is refused (docs/design/0017-custom-resources.md) |
 | matchConditions of webhook configurations (CEL) | refused with 422 (docs/design/0022-webhooks.md) |
-| labels of PodSecurity on namespaces | stored, and no pod is refused by them |""".splitlines()
+| labels of PodSecurity on namespaces | stored, and no pod is refused by them |
+| tokens of ServiceAccounts in pods | no volume is added for one: containers don't run. TokenRequest gives them |
+| `kubernetes.io/enforce-mountable-secrets` of ServiceAccounts | holds for new pods, not for what pods/ephemeralcontainers adds |
+| managedFields after a webhook's patch that empties them | those of the request's manager, where upstream stores none |
+| answers of webhooks | up to 3 MiB (docs/design/0022-webhooks.md) |
+| keys in YAML that differ by their type alone (`1` and `"1"`) | one key, of which it is said that it stands twice |
+| Events of nodes and taints | RegisteredNode is not written, nor that a pod's eviction by a taint was called off |
+| MissingJob of a CronJob whose Job ended and went before it was seen to have ended | SawCompletedJob |
+| `endpoints.kubernetes.io/last-change-trigger-time` of Endpoints and EndpointSlices | not set |""".splitlines()
 
 
 def unserved_table(kinds):
