@@ -266,8 +266,8 @@ void State::PutPods(Transaction& t, WorkloadId id) {
     SetLeaving(claim, pod);
     if (SameClaim(ledger_.claim(charged), claim)) continue;
     // Who stays may be evicted by others.
-    const bool stayed = ledger_.claim(charged).state == ClaimState::kReleasing &&
-                        claim.state == ClaimState::kHeld;
+    const bool stayed =
+        ledger_.claim(charged).state == ClaimState::kReleasing && claim.state == ClaimState::kHeld;
     if (stayed) touches_.Add(claim.account.node(), kTouchFreed);
     t.Change(charged, claim);
     Share(t, pod);
