@@ -25,11 +25,16 @@ bool SaysTheSame(std::optional<model::Refusal> a, std::optional<model::Refusal> 
   return a == b;
 }
 
+bool NamesGroups(const model::State& state, WorkloadId workload) {
+  return std::ranges::any_of(state.workloads().at(workload).slots,
+                             [](const model::WorkloadSlots& slots) { return slots.gang.valid(); });
+}
+
 }  // namespace
 
 std::optional<gang::Unready> Admissions::WhyUnready(const model::State& state,
                                                     WorkloadId workload) {
-  if (state.faults().unready_gets_quota) return std::nullopt;
+  if (state.faults().unready_gets_quota || !NamesGroups(state, workload)) return std::nullopt;
   return gang::WhyUnready(state, workload);
 }
 
@@ -66,7 +71,8 @@ void Admissions::StandAnew(const model::State& state, WorkloadId workload) {
 }
 
 bool Admissions::AwaitsRoom(const model::State& state, WorkloadId workload) {
-  return IsPromised(state, workload) && !gang::HasRoomNow(state, workload);
+  return IsPromised(state, workload) && NamesGroups(state, workload) &&
+         !gang::HasRoomNow(state, workload);
 }
 
 void Admissions::NoteGroup(const model::State& state, model::GroupId group) {
@@ -125,10 +131,9 @@ bool Admissions::NoteGang(const model::State& state, std::set<WorkloadId>& of) {
 bool Admissions::WaitsInGang(const model::State& state, WorkloadId workload) const {
   if (!state.workloads().used(workload)) return false;
   const Entry& entry = entries_[workload.value];
-  const auto names_one = [](const model::WorkloadSlots& slots) { return slots.gang.valid(); };
   return (entry.mode == Mode::kInLine ||
           (entry.mode == Mode::kApart && entry.refusal->bar == QueueBar::kGang)) &&
-         std::ranges::any_of(state.workloads().at(workload).slots, names_one);
+         NamesGroups(state, workload);
 }
 
 // Whether its groups have it stand in line.
