@@ -174,8 +174,9 @@ bool Admissions::FindFewerPlaces(model::State& state, SlotPlacer& placer,
     const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> of) {
       put(of);
       SlotPlacer::Places places = placer.Place(n.workload, ReservationOfNomination(state, fewer));
-      if (places) fewer.places = *std::move(places);
-      return places.has_value();
+      if (!places) return false;
+      fewer.places = *std::move(places);
+      return true;
     });
     if (!counts) continue;
     // The last for whom there were places were the most.
