@@ -487,6 +487,7 @@ void Controllers::EnqueueAggregates(Instant now) {
 
 void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference& difference) {
   if (const std::optional<Part> part = OwnerPartOf(head.kind)) Enqueue(now, {*part, head.uid});
+  bool fits_otherwise = false;
   switch (head.kind) {
     case api::KindId::kPod:
       EnqueueForPod(now, head, difference);
@@ -503,8 +504,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
     case api::KindId::kPersistentVolumeClaim:
       // Who made one knows; who misses one is not alone.
       if (difference.removed) EnqueueForClaim(now, head);
-      if (head.deletion.has_value()) Enqueue(now, {Part::kProtection, head.uid});
-      break;
+      [[fallthrough]];
     case api::KindId::kPersistentVolume:
       if (head.deletion.has_value()) Enqueue(now, {Part::kProtection, head.uid});
       break;
@@ -533,12 +533,9 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     case api::KindId::kNode:
       NoteNode(now, head);
-      if (difference.created || difference.removed || difference.refitted) {
-        EnqueueDaemonSets(now);
-        EnqueueWorkloadsOn(now, head.name);
-      } else if (difference.turned) {
-        EnqueueWorkloadsOn(now, head.name);
-      }
+      fits_otherwise = difference.created || difference.removed || difference.refitted;
+      if (fits_otherwise) EnqueueDaemonSets(now);
+      if (fits_otherwise || difference.turned) EnqueueWorkloadsOn(now, head.name);
       break;
     case api::KindId::kLease:
       if (head.namespace_name == kLeaseNamespace && !difference.removed) NoteLease(now, head);
