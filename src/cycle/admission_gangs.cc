@@ -104,7 +104,7 @@ std::vector<WorkloadId> Admissions::MissedByGroups(const model::State& state) co
   std::vector<WorkloadId> missed;
   for (const WorkloadId workload : short_) {
     const bool is_due = entries_[workload.value].mode == Mode::kApart
-                            ? StandsInLine(state, workload)
+                            ? StandsInLine(state, workload, WhyUnready(state, workload))
                             : !IsAsItsGangs(state, workload);
     if (is_due) missed.push_back(workload);
   }
@@ -137,8 +137,8 @@ bool Admissions::WaitsInGang(const model::State& state, WorkloadId workload) con
 }
 
 // Whether its groups have it stand in line.
-bool Admissions::StandsInLine(const model::State& state, WorkloadId workload) {
-  const std::optional<gang::Unready> unready = WhyUnready(state, workload);
+bool Admissions::StandsInLine(const model::State& state, WorkloadId workload,
+                              const std::optional<gang::Unready>& unready) {
   const auto local = state.local_queues().FindKey(state.workloads().at(workload).local_queue);
   return !unready || (local.valid() &&
                       MayAskForRoom(state, state.local_queues().at(local).cluster_queue, *unready));
@@ -152,7 +152,7 @@ bool Admissions::IsAsItsGangs(const model::State& state, WorkloadId workload) co
     return entry.mode == Mode::kInLine && entry.lacks.empty() &&
            entry.awaits_room == AwaitsRoom(state, workload);
   }
-  const bool asks = StandsInLine(state, workload);
+  const bool asks = StandsInLine(state, workload, unready);
   if (entry.mode == Mode::kInLine) {
     return asks && !entry.lacks.empty() &&
            gang::IsNoneLess(entry.lacks, gang::ShortagesOf(state, workload));

@@ -184,9 +184,9 @@ bool Admissions::FindFewerPlaces(model::State& state, SlotPlacer& placer,
     n = std::move(fewer);
     return true;
   }
+  const std::vector<quota::CountRange> all = RangesOf(state, state.workloads().at(n.workload), {});
   for (model::PlacesRefusal& refusal : n.refusal.places) {
-    const quota::CountRange range =
-        RangesOf(state, state.workloads().at(n.workload), {})[refusal.pod_set];
+    const quota::CountRange& range = all[refusal.pod_set];
     if (range.count_min < range.count) refusal.fewest = range.count_min;
   }
   return false;

@@ -200,7 +200,9 @@ class Admissions {
   bool FollowGangs(const model::State& state, model::WorkloadId workload);
   // Whether it is promised its quota, and others are yet to leave the queues of its groups.
   [[nodiscard]] static bool AwaitsRoom(const model::State& state, model::WorkloadId workload);
-  [[nodiscard]] static bool StandsInLine(const model::State& state, model::WorkloadId workload);
+  // `unready`: why its groups could not start with it, if they could not.
+  [[nodiscard]] static bool StandsInLine(const model::State& state, model::WorkloadId workload,
+                                         const std::optional<gang::Unready>& unready);
   void StandAnew(const model::State& state, model::WorkloadId workload);
   [[nodiscard]] static bool MayAskForRoom(const model::State& state, model::NameId line,
                                           const gang::Unready& unready);
