@@ -27,6 +27,12 @@ void AddShort(Hasher& hasher, const std::optional<model::State::QuotaShort>& lac
     hasher.Add(lacks->resource.value).Add(lacks->deficit).Add(lacks->queue.value).Add(lacks->never);
 }
 
+// Besides what lifts reasons: what helps workloads that wait for nodes, if there are any.
+model::TouchKinds OfPlaces(const model::State& state) {
+  constexpr auto kAlways = model::kTouchAdded | model::kTouchReady;
+  return state.workloads().live() > 0 ? kAlways | model::kTouchKept : kAlways;
+}
+
 }  // namespace
 
 Engine::Engine(const Options& options)
@@ -75,9 +81,9 @@ void Engine::NoteTouches() {
     const model::Touch& touch = log.at(noted_position_);
     const auto kinds = static_cast<model::TouchKinds>(touch.kinds);
     if ((kinds & ~model::kTouchTried) == 0) continue;
-    lift_pending_ =
-        lift_pending_ ||
-        (kinds & ~(model::kTouchTaken | model::kTouchRemoved | model::kTouchTried)) != 0;
+    const auto unheard = model::kTouchTaken | model::kTouchRemoved | model::kTouchTried |
+                         (model::kTouchKept & ~OfPlaces(state_));
+    lift_pending_ = lift_pending_ || (kinds & ~unheard) != 0;
     // What is taken may be what somebody was promised.
     lift_pending_ =
         lift_pending_ ||
@@ -240,7 +246,7 @@ void Engine::WakeTouched(Instant now) {
   scratch_.touched.clear();
   WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
   const bool lifted = LiftedBy(all, options_.faults) != 0;
-  if (lifted || (all & (model::kTouchAdded | model::kTouchReady)) != 0) {
+  if (lifted || (all & OfPlaces(state_)) != 0) {
     admissions_.NoteNodes();
     second_pass_.NoteNodes();
   }
@@ -266,8 +272,9 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
                           .node = state_.nodes().name(n)};
   if (!lift.any && lift.reasons == 0) return;
   // Who asks for more than anyone who waits could get there fits it as little as before.
-  if ((kinds & ~(model::kTouchFreed | model::kTouchTaken | model::kTouchTried)) == 0)
-    lift.cpu_most = CpuMost(n);
+  constexpr auto kOfAmounts =
+      model::kTouchFreed | model::kTouchTaken | model::kTouchKept | model::kTouchTried;
+  if ((kinds & ~kOfAmounts) == 0) lift.cpu_most = CpuMost(n);
   lines_.Touched(lift, scratch_.lifted);
   for (const LineId id : scratch_.lifted) {
     const Line& line = lines_.line(id);

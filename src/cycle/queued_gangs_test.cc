@@ -341,6 +341,33 @@ TEST(QueuedGangsTest, NothingIsKeptForAGangThatHasNoQuota) {
             "evict default/low for default/high; default/high waits for 1 to leave; ");
 }
 
+// Goal: whom a gang may evict for the room of its group is asked again when a pod of theirs goes for
+// which the same is kept, as long as they have quota. Method: beside the pod of a workload one of
+// nobody's is in their group, and ends.
+TEST(QueuedGangsTest, WhoWouldLeaveMoreThanBeforeIsAskedAgain) {
+  TeamWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(2000);
+  const WorkloadSpec low = world.Gang({.name = "low", .created = 1}, /*minimum=*/1);
+  model::Vocabulary& v = world.engine.vocabulary();
+  model::GroupUpsert facts = FactsOf(v, TestGroup{.name = "low", .min_member = 1});
+  facts.queue = "team";
+  facts.phase = model::GroupPhase::kInqueue;
+  const model::ResourceAmount asked{.resource = model::kCpu, .amount = 2000};
+  facts.min_resources = v.bundles.Intern({&asked, 1});
+  world.engine.Apply(facts);
+  EXPECT_EQ(world.Cycle(), "default/low: q spot 1000 n1; ");
+  world.ComesTrue(low);
+  world.Put(TestPod{.name = "low-0", .cpu = 1000, .node = "n1", .group = "low"}, "low");
+  world.Put(TestPod{.name = "beside", .cpu = 1000, .node = "n1", .group = "low"});
+  world.Gang({.name = "high", .count = 2, .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/high lacks 1000; ") << "the pod beside it would stay";
+  world.Gone("beside");
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+}
+
 // Goal: in a StrictFIFO queue nobody passes who waits for room in the queue of its group, or smaller
 // ones would for ever. Method: a big one waits, and small ones come.
 TEST(QueuedGangsTest, NobodyOfAStrictQueuePassesWhoWaitsForRoom) {

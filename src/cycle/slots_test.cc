@@ -581,6 +581,27 @@ TEST(SlotsTest, AWorkloadEvictsAsItsPodsWould) {
   EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; ");
 }
 
+// Goal: who finds no nodes for what others are promised there evicts those once they are there.
+// Method: a gang is promised what another leaves, and is placed after workloads were looked at.
+TEST(SlotsTest, WhoWasPromisedANodeIsEvictedOnceItIsThere) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  world.Put(TestPod{.name = "stays", .cpu = 1000, .node = "n1"});
+  world.Put(TestPod{.name = "leaves", .cpu = 1000, .node = "n1", .terminating = true});
+  world.engine.Apply(FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = 1}));
+  const TestPod low{.name = "low", .cpu = 1000, .created = 2, .nominated = "n1", .group = "g"};
+  world.Put(low);
+  world.Put(WorkloadSpec{.name = "high", .cpu = 2000, .priority = 5, .preempts = true});
+  EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+  world.Gone("leaves");
+  EXPECT_EQ(world.Cycle(), "default/low on n1; default/high finds nodes for 0 of 1; ");
+  EXPECT_EQ(world.engine.CountMissedWakes(), 0u);
+  EXPECT_EQ(world.Cycle(),
+            "evict pod default/low for default/high; evict pod default/stays for default/high; "
+            "default/high finds nodes for 0 of 1, promised; ");
+}
+
 // Goal: a workload that takes nodes leaves none admitted whose pods have no place: of another one
 // all goes, with its quota, or nothing. Method: as above; the victim waits anew, and is not evicted
 // for one of its own class of workloads that is not more important.

@@ -219,7 +219,11 @@ std::vector<Claim> State::KeptFor(GroupId id) {
   return kept;
 }
 
-void State::SettleRest(Transaction& t, GroupId id) {
+// Returns whether more is kept of what a workload has kept for it: of its members one leaves, and
+// nothing to others, but would if the workload went.
+bool State::SettleRest(Transaction& t, GroupId id) {
+  Amounts kept;
+  AddRest(id, kept);
   std::vector<Claim> wanted = KeptFor(id);
   std::vector<ClaimId> others;
   for (ClaimId claim = ledger_.first_of_owner(groups_.at(id).uid); claim.valid();
@@ -246,23 +250,29 @@ void State::SettleRest(Transaction& t, GroupId id) {
     }
   }
   for (const ClaimId claim : others) t.End(claim);
+  if (slots_.WorkloadsOf(vocabulary_.names.Find(KeyOf(groups_.at(id).key))).empty()) return false;
+  Amounts now;
+  AddRest(id, now);
+  return std::ranges::any_of(now, [&](const auto& rest) { return rest.second > kept[rest.first]; });
 }
 
 // What is to come is settled when all that was decided with it stands (Commit).
-void State::SettleRests(Transaction& t) {
+bool State::SettleRests(Transaction& t) {
+  bool more_kept = false;
   for (const GroupId group : std::exchange(unsettled_, {})) {
     const bool later = std::ranges::find(to_come_, group) != to_come_.end();
-    if (groups_.used(group) && !later) SettleRest(t, group);
+    if (groups_.used(group) && !later) more_kept = SettleRest(t, group) || more_kept;
   }
+  return more_kept;
 }
 
 void State::Commit(Transaction& t, Cause cause) {
-  SettleRests(t);
+  if (SettleRests(t)) NoteKeeping();
   t.Commit(cause);
   if (to_come_.empty()) return;
   Transaction then = Begin();
   for (const GroupId group : std::exchange(to_come_, {})) {
-    if (groups_.used(group)) SettleRest(then, group);
+    if (groups_.used(group) && SettleRest(then, group)) NoteKeeping();
   }
   then.Commit(Cause::kObserved);
 }

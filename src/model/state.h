@@ -450,8 +450,8 @@ class State {
   void Share(Transaction& t, PodId pod);
   void ShareOfOwner(Transaction& t, OwnerId owner);
   void Unsettle(GroupId group);
-  void SettleRest(Transaction& t, GroupId group);
-  void SettleRests(Transaction& t);
+  bool SettleRest(Transaction& t, GroupId group);
+  bool SettleRests(Transaction& t);
   void Commit(Transaction& t, Cause cause);
   void SettleShares(KeyId group);
   void PinRoot();

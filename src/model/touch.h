@@ -26,7 +26,9 @@ inline constexpr TouchKinds kTouchDevices = 1 << 8;  // Device count or model.
 inline constexpr TouchKinds kTouchTried = 1 << 9;
 // Its kubelet says that it is ready, or no longer: filters go by taints, topologies by this.
 inline constexpr TouchKinds kTouchReady = 1 << 10;
-inline constexpr uint32_t kTouchKindsCount = 11;
+// Who was promised room there has it: who could not evict a promise may evict its holder.
+inline constexpr TouchKinds kTouchKept = 1 << 11;
+inline constexpr uint32_t kTouchKindsCount = 12;
 
 struct Touch {
   NodeId node;

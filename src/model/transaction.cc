@@ -33,7 +33,7 @@ TouchKinds KindsOf(const Claim& before, const Claim& after) {
   // A promise that is kept frees nothing, but where its owner is to leave already.
   if (before.bundle == after.bundle && before.priority == after.priority && was_reserved &&
       after.state == ClaimState::kHeld) {
-    return kTouchTaken;
+    return kTouchTaken | kTouchKept;
   }
   return kTouchFreed | kTouchTaken;
 }
