@@ -123,7 +123,8 @@ JsonObject WaitingJson(const Scheduler& scheduler, std::span<const PodId> waitin
 uint32_t MissingOf(const model::State& state, WorkloadId id, uint32_t count) {
   const model::Workload& row = state.workloads().at(id);
   // Only of one that was given places is it known that they are gone.
-  if (ChargedTo(row).slots.empty() || row.write != model::WriteStage::kNone) return 0;
+  const bool leaves = row.claimant.valid() || StageOf(row.status) == model::WorkloadStage::kEvicted;
+  if (ChargedTo(row).slots.empty() || row.write != model::WriteStage::kNone || leaves) return 0;
   std::map<uint32_t, uint32_t> charged;
   for (const model::QuotaCharge& charge : ChargedTo(row).charges)
     charged[charge.pod_set] = charge.count;

@@ -382,7 +382,8 @@ void Quota::OnWorkload(const client::ObjectEvent& event, const Reading& reading,
   auto workload = decoder_.Workload(event.object.view());
   if (!IsRead(event, workload, reading.out)) return;
   auto read = Read(*workload, reading);
-  const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, taking_.joint);
+  const bool lacks = read && (cycle::AwaitsAdmission(read->status, read->reserved) ||
+                              cycle::LacksPlaces(read->slots, read->reserved, taking_.joint));
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
   // What was decided holds its places already, and those of before.
   if (news == Workloads::News::kPlaced) return;

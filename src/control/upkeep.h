@@ -67,7 +67,7 @@ struct PodsReadyRules {
 struct QueuesOf {
   const QueueRules* cluster_queue = nullptr;  // Of its admission, else that it waits in.
   bool local_queue_drains = false;
-  // Its pods have no places, and are to have them before it is admitted.
+  // It is admitted by who decides of its places: they are missing, or are to be found there still.
   bool lacks_places = false;
   // Why nobody decides where its pods go that await that; empty: that is not told.
   std::string_view held_up = {};

@@ -160,10 +160,14 @@ std::vector<api::Condition> ConditionsOfGivenUp(const api::Workload& workload, s
   return conditions;
 }
 
-bool SaysSo(const api::Workload& workload, const translate::WaitText& why) {
+bool SaysReason(const api::Workload& workload, std::string_view reason) {
   const api::Condition* said = api::Find(workload.conditions, kQuotaReserved);
-  return said != nullptr && said->status == "False" && said->reason == why.reason &&
-         said->message == why.message;
+  return said != nullptr && said->status == "False" && said->reason == reason;
+}
+
+bool SaysSo(const api::Workload& workload, const translate::WaitText& why) {
+  return SaysReason(workload, why.reason) &&
+         api::Find(workload.conditions, kQuotaReserved)->message == why.message;
 }
 
 }  // namespace berth::control

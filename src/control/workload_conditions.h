@@ -66,7 +66,8 @@ struct GivenUp {
                                                               std::string reason,
                                                               std::string message, Instant now);
 
-// Whether the object says already that it waits, and for that.
+// Whether the object says already that it waits for that reason; and in those words.
+[[nodiscard]] bool SaysReason(const api::Workload& workload, std::string_view reason);
 [[nodiscard]] bool SaysSo(const api::Workload& workload, const translate::WaitText& why);
 
 }  // namespace berth::control

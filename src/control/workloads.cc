@@ -330,7 +330,8 @@ Instant Workloads::DueBeforeItsEnd(const Note& note) const {
       return note.evict_not_before;
   }
   if (note.waiting.reason.empty() || SaysSo(note.workload, note.waiting)) return Instant::Never();
-  return note.wait_not_before;
+  return SaysReason(note.workload, note.waiting.reason) ? note.wait_not_before
+                                                        : note.reason_not_before;
 }
 
 void Workloads::Reconsider(const std::string& uid, Note& note) {
@@ -422,6 +423,7 @@ std::string Workloads::BodyOf(Instant now, Note& note, const Upkeep& upkeep,
   }
   note.kind = Call::kWait;
   note.wait_not_before = now + options_.interval;
+  note.reason_not_before = now + options_.reason_interval;
   ++counters_.waits;
   return start + R"("conditions":)" + ConditionsText(ConditionsOfWaiting(w, note.waiting, now));
 }
@@ -526,6 +528,7 @@ void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outco
       (kind == Call::kEvict    ? note.evict_not_before
        : kind == Call::kUpkeep ? note.upkeep_not_before
                                : note.wait_not_before) = now + kAgain;
+      if (kind == Call::kWait) note.reason_not_before = note.wait_not_before;
       break;
   }
 }
@@ -642,7 +645,8 @@ void Workloads::AddTo(Hasher& hasher) const {
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
     hasher.Add(note.unresolved).Add(note.reads_failed).Add(note.read_not_before.ns);
     hasher.Add(note.writes_failed).Add(note.write_not_before.ns);
-    hasher.Add(note.wait_not_before.ns).Add(note.upkeep_not_before.ns).Add(note.due.ns);
+    hasher.Add(note.wait_not_before.ns).Add(note.reason_not_before.ns);
+    hasher.Add(note.upkeep_not_before.ns).Add(note.due.ns);
     hasher.Add(note.workload.active).Add(note.workload.checks.size());
     for (const api::CheckState& check : note.workload.checks)
       hasher.Add(check.name).Add(check.state).Add(check.transition.ns);

@@ -31,8 +31,8 @@ namespace berth::control {
 // once; when it is in conflict or of unknown fate the object is read, which says what became of it
 // (https://github.com/kubernetes-sigs/kueue/issues/5561 is what comes of writing what was decided
 // on an older version). Why one waits is written at once the first time, then not more often than
-// `interval`, and again a while later when it was refused. Who can't be given its quota, since that
-// was refused, waits for that, until something else is told. An eviction is written on the
+// the intervals, and again a while later when it was refused. Who can't be given its quota, since
+// that was refused, waits for that, until something else is told. An eviction is written on the
 // version that is known when it is sent, if it is wanted still.
 //
 // What was decided of one that has quota (cycle/second_pass.h) is written as a reservation is, on
@@ -42,9 +42,10 @@ namespace berth::control {
 class Workloads {
  public:
   struct Options {
-    Duration interval = Duration::Seconds(10);
-    size_t calls_max = 64;                          // On their way at once.
-    std::optional<PodsReadyRules> pods_ready = {};  // Nothing: as of QueuesOf.
+    Duration interval = Duration::Seconds(10);        // Of the same reason in other words;
+    Duration reason_interval = Duration::Seconds(1);  // of another.
+    size_t calls_max = 64;                            // On their way at once.
+    std::optional<PodsReadyRules> pods_ready = {};    // Nothing: as of QueuesOf.
     bool asks_everybody = false;  // For tests: news of a queue are told all workloads.
   };
   // What is written of a workload that has quota: the places that its pods get, or why it gives up
@@ -183,6 +184,7 @@ class Workloads {
     std::string spent_version;  // Not written to again: the next is on its way.
     Instant read_not_before;
     Instant wait_not_before;
+    Instant reason_not_before;  // Where its condition has another reason.
     Instant evict_not_before;
     Instant upkeep_not_before;
     Instant due = Instant::Never();

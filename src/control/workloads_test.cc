@@ -176,6 +176,21 @@ TEST_F(WorkloadsTest, WhyOneWaitsIsTold) {
       << BodyOf(reserved);
 }
 
+// Amounts change all the time; that it waits for something else is told soon.
+TEST_F(WorkloadsTest, AnotherReasonIsToldSooner) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110, ReservedStatus(8), 8));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 111));
+  const std::string told =
+      R"("conditions":[{"type":"QuotaReserved","status":"False","reason":"WaitingForQuota"}])";
+  rig_.Answer(TakeStatus("b"), 200, WorkloadJson("b", 112, told));
+  rig_.Settle();
+  ExpectNothing("b");  // In other words: not yet.
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(113, R"(,"stopPolicy":"Hold")"));
+  ExpectNothing("b");
+  rig_.Pass(Duration::Seconds(1));
+  EXPECT_NE(BodyOf(TakeStatus("b")).find("ClusterQueue cq is stopped"), std::string_view::npos);
+}
+
 // A reservation waits for the answer to what was told, and goes on the version that it says.
 TEST_F(WorkloadsTest, OneWriteAtATime) {
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 110, ReservedStatus(8), 8));

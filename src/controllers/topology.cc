@@ -184,14 +184,22 @@ bool IsOf(const api::TopologyDomain& domain, std::string_view node) {
   return !domain.values.empty() && domain.values.back() == node;
 }
 
-// Whether it is ready for those of the pods that are to come: what one tolerates, all do.
-bool IsFor(const std::vector<PodRef>& pods, const api::Node& node) {
+// Whether it is ready for those of the pods that are to come: what one tolerates and selects, all
+// do, but for the domain that it is let go to.
+bool IsFor(const std::vector<PodRef>& pods, const api::Node& node, const api::StringMap& labels,
+           const std::vector<std::string>& levels) {
   const auto comes = [](const PodRef& pod) { return pod.active() && pod.facts->node.empty(); };
   const auto next = std::ranges::find_if(pods, comes);
   if (!IsReady(node) || next == pods.end()) return IsReady(node);
-  return std::ranges::all_of(std::array{"NoSchedule", "NoExecute"}, [&](std::string_view effect) {
-    return ToleratesAll(next->facts->spec->tolerations, node, effect);
+  const api::PodSpec& spec = *next->facts->spec;
+  const bool selects = std::ranges::all_of(spec.node_selector, [&](const auto& wanted) {
+    return std::ranges::find(levels, wanted.first) != levels.end() ||
+           api::Find(labels, wanted.first) == wanted.second;
   });
+  return selects &&
+         std::ranges::all_of(std::array{"NoSchedule", "NoExecute"}, [&](std::string_view effect) {
+           return ToleratesAll(spec.tolerations, node, effect);
+         });
 }
 
 }  // namespace
@@ -225,7 +233,9 @@ UnhealthyNodes UnhealthyNodesOf(const api::Workload& workload, const Objects& ob
       }
       const bool goes_on = std::ranges::any_of(
           pods, [&](const PodRef& pod) { return pod.active() && pod.facts->node == name; });
-      const bool healthy = slot != kNoSlot && (goes_on || IsFor(pods, *objects.node(slot)));
+      const bool healthy =
+          slot != kNoSlot && (goes_on || IsFor(pods, *objects.node(slot), objects.head(slot).labels,
+                                               set.topology->levels));
       if (!healthy) unhealthy.insert(name);
     }
   }

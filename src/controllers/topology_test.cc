@@ -172,13 +172,14 @@ class UnhealthyNodesTest : public ::testing::Test {
         .levels = {"kubernetes.io/hostname"}, .domains = {{{"n2"}}, {{"n1"}}}};
     workload_.conditions = {{.type = "Admitted", .status = "True"}};
   }
-  void PutNode(const std::string& name, const std::string& ready, const std::string& spec = "") {
+  void PutNode(const std::string& name, const std::string& ready, const std::string& spec = "",
+               const std::string& labels = "{}") {
     const std::string version = std::to_string(++version_);
     const Result<Difference> observed = objects_.Observe(
-        api::KindId::kNode, R"({"metadata":{"name":")" + name + R"(","uid":"u-)" + name +
-                                R"(","resourceVersion":")" + version + R"("},"spec":{)" + spec +
-                                R"(},"status":{"conditions":[{"type":"Ready","status":")" + ready +
-                                R"("}]}})");
+        api::KindId::kNode,
+        R"({"metadata":{"name":")" + name + R"(","uid":"u-)" + name + R"(","resourceVersion":")" +
+            version + R"(","labels":)" + labels + R"(},"spec":{)" + spec +
+            R"(},"status":{"conditions":[{"type":"Ready","status":")" + ready + R"("}]}})");
     ASSERT_TRUE(observed.has_value());
     turned_ = observed->turned;
     refitted_ = observed->refitted;
@@ -192,6 +193,7 @@ class UnhealthyNodesTest : public ::testing::Test {
     facts.node = node;
     facts.phase = phase;
     facts.spec.Edit().tolerations = tolerations_;
+    facts.spec.Edit().node_selector = selector_;
     UnhealthyNodes found = UnhealthyNodesOf(workload_, objects_, {{&head, &facts}}, read_);
     unheard_ = found.unheard;
     return found.nodes;
@@ -205,6 +207,7 @@ class UnhealthyNodesTest : public ::testing::Test {
   bool turned_ = false;
   bool refitted_ = false;
   std::vector<api::Toleration> tolerations_;
+  api::StringMap selector_;
 };
 
 TEST_F(UnhealthyNodesTest, ThoseAreThatAreGone) {
@@ -271,6 +274,19 @@ TEST_F(UnhealthyNodesTest, ThoseAreThatTheNextPodDoesNotTolerate) {
   EXPECT_EQ(Unhealthy("", PodPhase::kPending), Lines{});
 }
 
+// Nor would it ever come to one that is none of its flavor's any more.
+TEST_F(UnhealthyNodesTest, ThoseAreThatTheNextPodDoesNotSelect) {
+  selector_ = {{"pool", "spot"}, {"kubernetes.io/hostname", "n2"}};
+  PutNode("n2", "True", "", R"({"pool":"spot"})");
+  PutNode("n1", "True", "", R"({"pool":"spot"})");
+  EXPECT_EQ(Unhealthy("", PodPhase::kPending), Lines{}) << "the pod is let go to one of them";
+  PutNode("n1", "True", "", R"({"pool":"other"})");
+  EXPECT_TRUE(refitted_);
+  EXPECT_EQ(Unhealthy("", PodPhase::kPending), Lines{"n1"});
+  EXPECT_EQ(Unhealthy("n1"), Lines{}) << "who runs there goes on";
+  EXPECT_EQ(Unhealthy("n1", PodPhase::kFailed), Lines{}) << "nobody is to come";
+}
+
 TEST_F(UnhealthyNodesTest, OfWiderDomainsNodesSayNothing) {
   workload_.admission->pod_sets[0].topology->levels = {"rack"};
   EXPECT_EQ(Unhealthy(), Lines{});
@@ -290,15 +306,11 @@ std::string OnNodes(const std::string& first, const std::string& second) {
 // Who placed it knew a node of which the controllers have yet to hear: it is no failed one.
 TEST_F(Workloads, ANodeThatIsNotHeardOfYetIsNotGone) {
   controllers_ = Controllers(Options{.node_lifecycle = false});
-  const auto make_node = [&](const std::string& node) {
-    Make("/api/v1/nodes", R"({"metadata":{"name":")" + node +
-                              R"("},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
-  };
-  make_node("n1");
+  MakeNode("n1");
   MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
   Pass(1);
   api_.HoldWatches(true, "nodes");
-  make_node("n2");
+  MakeNode("n2");
   Admit("f", 2, OnNodes("n1", "n2"));
   Pass(2);
   EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), "none");
@@ -314,7 +326,7 @@ TEST_F(Workloads, ANodeThatIsNotHeardOfYetIsNotGone) {
   Pass(2);
   EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), R"([{"name":"n3"}])");
   ExpectAtRest();
-  make_node("n3");
+  MakeNode("n3");
   Pass(2);
   EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), "none");
   ExpectAtRest();
@@ -323,10 +335,7 @@ TEST_F(Workloads, ANodeThatIsNotHeardOfYetIsNotGone) {
 // Where its pods were let go is known of the Workload as it is, not as it was when it was heard of.
 TEST_F(Workloads, APodIsStrandedByTheNewestPlacesAlone) {
   controllers_ = Controllers(Options{.node_lifecycle = false});
-  for (const std::string node : {"n1", "n2", "n3"}) {
-    Make("/api/v1/nodes", R"({"metadata":{"name":")" + node +
-                              R"("},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
-  }
+  for (const char* node : {"n1", "n2", "n3"}) MakeNode(node);
   MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
   Pass(1);
   Admit("f", 2, OnNodes("n1", "n2"));

@@ -57,6 +57,12 @@ class Workloads : public ::testing::Test {
     const auto response = api_.Do(Method::kPost, collection, body);
     EXPECT_EQ(response.status, 201) << response.body.view();
   }
+  // A ready one, of the flavor and of those that pods ask for themselves.
+  void MakeNode(const std::string& name) {
+    Make("/api/v1/nodes", R"({"metadata":{"name":")" + name +
+                              R"(","labels":{"disk":"ssd","pool":"a"}},"status":{"conditions":[)"
+                              R"({"type":"Ready","status":"True"}]}})");
+  }
   void MakeFlavor(const std::string& name, const std::string& labels,
                   const std::string& tolerations = "") {
     Make(kKueue + "/resourceflavors",

@@ -18,8 +18,7 @@ TEST_F(Workloads, AJobByTopologyRunsAgainWhenItsWorkloadWasTakenAway) {
       R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":1,)"
       R"("valuesPerLevel":[{"universal":"n1"}],"podCounts":{"universal":2}}]})";
   const std::string gates = R"([{"name":"kueue.x-k8s.io/topology"}])";
-  Make("/api/v1/nodes",
-       R"({"metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  MakeNode("n1");
   MakeJob();
   Pass(1);
   Admit("f", 2, places);
@@ -37,8 +36,7 @@ TEST_F(Workloads, AJobByTopologyRunsAgainWhenItsWorkloadWasTakenAway) {
 // Goal: no pod stays gated in silence. Method: somebody takes the places out of the status of one
 // that runs.
 TEST_F(Workloads, OneThatLostItsPlacesIsPlacedAnew) {
-  Make("/api/v1/nodes",
-       R"({"metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  MakeNode("n1");
   MakeJob();
   Pass(1);
   const std::string places =
@@ -66,8 +64,7 @@ TEST_F(Workloads, OneThatLostItsPlacesIsPlacedAnew) {
 
 // Goal: as above. Method: whoever admits it gives one of its two pods no place.
 TEST_F(Workloads, OneThatHasFewerPlacesThanPodsIsPlacedAnew) {
-  Make("/api/v1/nodes",
-       R"({"metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  MakeNode("n1");
   MakeJob();
   Pass(1);
   Admit("f", 2,
@@ -83,10 +80,7 @@ TEST_F(Workloads, OneThatHasFewerPlacesThanPodsIsPlacedAnew) {
 
 // Its pods are created gated, and each is let go to its place; evicted it has its template back.
 TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
-  for (const std::string node : {"n1", "n2"}) {
-    Make("/api/v1/nodes", R"({"metadata":{"name":")" + node +
-                              R"("},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
-  }
+  for (const char* node : {"n1", "n2"}) MakeNode(node);
   MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
   Pass(1);
   EXPECT_EQ(Text(Workload(), "/spec/podSets/0/topologyRequest"),

@@ -1,6 +1,7 @@
-#include <set>
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cycle/admissions.h"
 
@@ -44,24 +45,23 @@ void Admissions::NoteHolders(const model::State& state) {
 // What changed since the last time.
 void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) {
   const std::vector<WorkloadId>& changed = state.changed_holders();
-  std::set<NameId> queues;
+  std::vector<NameId> queues;
   for (; holders_noted_ < changed.size(); ++holders_noted_) {
     const WorkloadId workload = changed[holders_noted_];
     DropPlaces(state, workload);
     if (workload.value >= holds_.size()) holds_.resize(workload.value + 1);
     Holding now = HoldingOf(state, workload);
     Holding& before = holds_[workload.value];
-    for (const NameId queue : {before.queue, now.queue}) {
-      if (over != nullptr && queue.valid()) queues.insert(queue);
-    }
+    const bool moves = now.queue != before.queue;
+    if (over != nullptr && before.queue.valid()) queues.push_back(before.queue);
+    if (over != nullptr && moves && now.queue.valid()) queues.push_back(now.queue);
     if (now == before) continue;
     // When it got its quota says who goes first, not whether enough may go.
     const Instant reserved_at = std::exchange(now.as.reserved_at, before.as.reserved_at);
     const bool else_too = now != before;
     now.as.reserved_at = reserved_at;
-    for (const NameId queue : {before.queue, now.queue}) {
-      if (queue.valid() && else_too) shortfalls_.Doubt(queue);
-    }
+    if (else_too && before.queue.valid()) shortfalls_.Doubt(before.queue);
+    if (else_too && moves && now.queue.valid()) shortfalls_.Doubt(now.queue);
     // Others may evict it from its nodes that could not, in whatever tree they wait.
     if (now.queue.valid() &&
         (now.as.priority < before.as.priority || (before.as.spared && !now.as.spared))) {
@@ -69,24 +69,26 @@ void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) 
       yielding_ = true;
     }
     // And from its quota.
-    if (now.queue.valid() && now.queue == before.queue && now.as.priority < before.as.priority) {
+    if (now.queue.valid() && !moves && now.as.priority < before.as.priority) {
       lowered_.insert(TopOf(state, {QueueKind::kClusterQueue, now.queue}));
       scans_.NoteQuota();
     }
-    quota::Holders::node_type node;
     if (before.queue.valid()) {
       const auto at = holders_.find(before.queue);
-      node = at->second.extract(before.as);
-      if (at->second.empty() && before.queue != now.queue) holders_.erase(at);
+      quota::Holders::node_type node = at->second.extract(before.as);
+      if (!moves) {
+        node.value() = now.as;
+        at->second.insert(std::move(node));
+      } else if (at->second.empty()) {
+        holders_.erase(at);
+      }
     }
-    if (now.queue.valid() && node) {
-      node.value() = now.as;
-      holders_[now.queue].insert(std::move(node));
-    } else if (now.queue.valid()) {
-      holders_[now.queue].insert(now.as);
-    }
+    if (moves && now.queue.valid()) holders_[now.queue].insert(now.as);
     before = std::move(now);
   }
+  std::ranges::sort(queues);
+  const auto again = std::ranges::unique(queues);
+  queues.erase(again.begin(), again.end());
   for (const NameId queue : queues) {
     const QueueId q = state.queues().Find(QueueKind::kClusterQueue, queue);
     if (q.valid()) over->Note(q);

@@ -60,19 +60,42 @@ bool MayBeLetGo(const Workload& row) {
 // By its row alone. Who is not to run gives up its quota in any case.
 bool MayBeDue(const Workload& row, const model::Faults& faults, bool joint) {
   return row.status.active && IsRead(row) &&
-         (NeedsPass(row, faults) || AwaitsPlaces(row, joint) || MayBeLetGo(row));
+         (NeedsPass(row, faults) || AwaitsPlaces(row, joint) ||
+          AwaitsAdmission(row.status, row.reserved) || MayBeLetGo(row));
 }
 
-// Those of its nodes that are reported.
-std::vector<NameId> FailedNodes(const Workload& row, const model::Faults& faults) {
+bool StandsOn(const Workload& row, NameId node) {
+  return std::ranges::any_of(row.reserved.topologies, [&](const TopologyPlaces& places) {
+    return std::ranges::find(places.shares, node, [](const model::TopologyShare& share) {
+             return share.values.back();
+           }) != places.shares.end();
+  });
+}
+
+// Of one that is not admitted nobody reports them: those that are not there, or not ready.
+std::vector<NameId> LostNodes(const model::State& state, const Workload& row) {
+  std::vector<NameId> lost;
+  if (!AwaitsAdmission(row.status, row.reserved)) return lost;
+  for (const model::Slot& slot : row.reserved.slots) {
+    const model::NodeId node = state.nodes().Find(slot.node);
+    const bool there = node.valid() && state.nodes().present(node) && state.nodes().ready(node);
+    if (!there && StandsOn(row, slot.node)) lost.push_back(slot.node);
+  }
+  std::ranges::sort(lost);
+  const auto again = std::ranges::unique(lost);
+  lost.erase(again.begin(), again.end());
+  return lost;
+}
+
+// Those of its nodes that are reported, or lost.
+std::vector<NameId> FailedNodes(const model::State& state, const Workload& row) {
   std::vector<NameId> failed;
   for (const NameId node : row.unhealthy) {
-    const bool stands = std::ranges::any_of(row.reserved.topologies, [&](const auto& places) {
-      return std::ranges::any_of(places.shares, [&](const model::TopologyShare& share) {
-        return share.values.back() == node;
-      });
-    });
-    if (stands && (failed.empty() || !faults.first_failure_alone)) failed.push_back(node);
+    if (StandsOn(row, node) && (failed.empty() || !state.faults().first_failure_alone))
+      failed.push_back(node);
+  }
+  for (const NameId node : LostNodes(state, row)) {
+    if (std::ranges::find(failed, node) == failed.end()) failed.push_back(node);
   }
   return failed;
 }
@@ -113,6 +136,12 @@ bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation&
   return false;
 }
 
+bool AwaitsAdmission(const model::WorkloadStatus& status, const Reservation& reservation) {
+  return StageOf(status) == WorkloadStage::kReserved &&
+         std::ranges::any_of(reservation.topologies,
+                             [](const TopologyPlaces& places) { return !places.shares.empty(); });
+}
+
 Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   const Workload& row = state.workloads().at(workload);
   if (!row.status.active || !IsRead(row)) return Pass::kNone;
@@ -121,7 +150,9 @@ Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
       gang::NoneStarted(state, row) && gang::WhyUnready(state, workload)) {
     return Pass::kLetGo;
   }
-  if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
+  const bool is_placed = AwaitsAdmission(row.status, row.reserved);
+  if ((is_placed || AwaitsPlaces(row, joint)) && state.PassedChecks(workload))
+    return LostNodes(state, row).empty() ? Pass::kPlace : Pass::kReplace;
   return NeedsPass(row, faults) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
 }
 
@@ -273,9 +304,12 @@ void SecondPass::AskWithoutGroups(const model::State& state) {
   }
 }
 
-// When it may be decided. REQUIRES: it was seen that something is due.
+// When it may be decided: who has all its places waits for nothing. REQUIRES: it was seen that
+// something is due.
 Instant SecondPass::DueFrom(const Workload& row, WorkloadId id) const {
-  return std::max(row.not_before, seen_.at(id) + delay_);
+  const bool is_placed =
+      AwaitsAdmission(row.status, row.reserved) && !LacksPlaces(row.slots, row.reserved, joint_);
+  return std::max(row.not_before, seen_.at(id) + (is_placed ? Duration{} : delay_));
 }
 
 void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlacer& placer,
@@ -285,7 +319,7 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
   if (pass == Pass::kLetGo) return LetGo(state, std::move(decision), plan);
   Reservation lacking;
   if (pass == Pass::kReplace) {
-    decision.failed = FailedNodes(row, state.faults());
+    decision.failed = FailedNodes(state, row);
     decision.refusal = placer.WhyNoTopologyToReplaceIn(id, decision.failed);
   } else {
     lacking = LackingOf(row, joint_);

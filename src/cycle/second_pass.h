@@ -16,7 +16,8 @@ namespace berth::cycle {
 
 // What is due of a workload that has quota, as far as was observed: pods on nodes that failed are
 // to get other places; who passed its admission checks gets places for its pods, with which it is
-// admitted; whose pods are of a group that could not start with them any more, and did not, gives
+// admitted, and so is who has them by a topology already, once its nodes are found to be there;
+// whose pods are of a group that could not start with them any more, and did not, gives
 // up its quota. The one function that says so, asked at the moment of use: nothing is due because
 // it was once (https://github.com/kubernetes-sigs/kueue/issues/5561). `joint`: pods that no
 // topology places are placed here, too.
@@ -25,6 +26,11 @@ namespace berth::cycle {
 // Whether pods that are to have places have none, of those that a workload with that quota runs.
 [[nodiscard]] bool LacksPlaces(std::span<const model::WorkloadSlots> slots,
                                const model::Reservation& reservation, bool joint);
+
+// Whether it has places by a topology and is not admitted: it is by a pass, which finds its nodes
+// there or others, since nobody watches them until then.
+[[nodiscard]] bool AwaitsAdmission(const model::WorkloadStatus& status,
+                                   const model::Reservation& reservation);
 
 // Decides it for those of whom it is due: each gets all the places that it lacks, in the ledger at
 // once and to be written on what was observed; or gives up its quota, when there are none.

@@ -355,7 +355,7 @@ TEST_F(CommitTest, ATrialThatIsUndoneTouchesNothing) {
 // Whoever may count on its room then was kept from it by the promise.
 TEST_F(CommitTest, APromiseThatIsKeptFreesSomethingWhereItsOwnerLeaves) {
   for (const auto& [state, kinds] :
-       {std::pair(ClaimState::kHeld, uint32_t{kTouchTaken}),
+       {std::pair(ClaimState::kHeld, uint32_t{kTouchTaken | kTouchKept}),
         std::pair(ClaimState::kReleasing, uint32_t{kTouchFreed | kTouchTaken})}) {
     const ClaimId id = Put(Of(1, 10, ClaimState::kReserved), Cause::kObserved);
     const uint64_t before = touches.end();

@@ -239,8 +239,7 @@ Instant State::LeavesBy(PodId id) const {
   if (pod.terminating) return pod.deletion_deadline;
   const WorkloadId workload = WorkloadOf(id);
   if (!workload.valid()) return {};
-  const WorkloadStatus& status = workloads_.at(workload).status;
-  return StageOf(status) == WorkloadStage::kEvicted ? status.evicted_at : Instant{};
+  return EvictedSince(workloads_.at(workload).status);
 }
 
 void State::NoteOverdue(PodId id) {

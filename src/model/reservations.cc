@@ -155,10 +155,7 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   Spare(spared);
   const Workload& after = workloads_.at(id);
   // By when its pods are to be gone is another time now.
-  const auto evicted_at = [](const Workload& of) {
-    return StageOf(of.status) == WorkloadStage::kEvicted ? of.status.evicted_at : Instant{};
-  };
-  if (evicted_at(before) != evicted_at(after)) {
+  if (EvictedSince(before.status) != EvictedSince(after.status)) {
     const std::vector<PodId> pods = PodsOf(id);
     changed_pods_.insert(changed_pods_.end(), pods.begin(), pods.end());
   }
@@ -254,8 +251,11 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
     MakeRowsOfSlots(id);
   }
   std::vector<uint32_t> left;
-  std::vector<uint8_t> had;
-  for (const WorkloadId id : workloads) had.push_back(HasQuota(id) ? 1 : 0);
+  const auto keeps_for_gangs = [&](WorkloadId id) {
+    return !slots_.of(id).gangs.empty() && HasQuota(id);
+  };
+  std::vector<uint8_t> kept;
+  for (const WorkloadId id : workloads) kept.push_back(keeps_for_gangs(id) ? 1 : 0);
   Transaction t = Begin();
   for (const auto& [owner, claims] : wanted) PutReservation(t, owner, claims, left);
   PutEvicted(t, claimant, evicted);
@@ -266,8 +266,7 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
   }
   Commit(t, cause);
   for (size_t i = 0; i < workloads.size(); ++i) {
-    const bool names_gangs = !slots_.of(workloads[i]).gangs.empty();
-    if (names_gangs && HasQuota(workloads[i]) != (had[i] != 0)) NoteKeeping();
+    if (keeps_for_gangs(workloads[i]) != (kept[i] != 0)) NoteKeeping();
   }
   StayIfSpared(workloads);
   changed_holders_.insert(changed_holders_.end(), workloads.begin(), workloads.end());

@@ -450,15 +450,19 @@ void State::PutSlots(Transaction& t, WorkloadId id) {
   SlotTable::OfWorkload& of = slots_.of(id);
   if (!std::ranges::equal(of.places, wanted, {}, &SlotTable::Place::slot)) Replace(t, id, wanted);
   const std::vector<uint32_t> to_come = PlacesToCome(id);
+  std::vector<uint32_t> begins;
   for (uint32_t i = 0, next = 0; i < of.places.size(); ++i) {
     const bool comes = next < to_come.size() && to_come[next] == i;
     if (comes) ++next;
     if (comes || LeavesPlace(of.places[i].pod)) {
-      BeginSlot(t, id, i);
+      begins.push_back(i);
     } else {
       EndSlot(t, id, i);
     }
   }
+  // Of those whose room others may have it is asked beside the others.
+  std::ranges::stable_partition(begins, [&](uint32_t i) { return !of.places[i].priority; });
+  for (const uint32_t i : begins) BeginSlot(t, id, i);
   NoteToCome(id);
 }
 
@@ -473,14 +477,16 @@ void State::SettleSlots(WorkloadId id) {
 void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted) {
   SlotTable::OfWorkload& of = slots_.of(id);
   std::vector<SlotTable::Place> waited_for;  // Where the node is gone, and no claim tells of it.
+  std::vector<SlotTable::Place> given_up;    // Others may have their room.
   for (uint32_t i = 0; i < of.places.size(); ++i) {
-    EndSlot(t, id, i);
     const PodId pod = of.places[i].pod;
-    if (!pod.valid()) continue;
-    slots_.File(pod, slots_.of(pod).job);
+    const bool held = of.places[i].claim.valid() || (pod.valid() && ClaimOf(pod).valid());
+    EndSlot(t, id, i);
+    if (pod.valid()) slots_.File(pod, slots_.of(pod).job);
+    if (held) continue;
     const NodeId node = nodes_.Find(of.places[i].slot.node);
-    if (!ClaimOf(pod).valid() && !(node.valid() && nodes_.present(node)))
-      waited_for.push_back(of.places[i]);
+    const bool is_there = node.valid() && nodes_.present(node);
+    (pod.valid() && !is_there ? waited_for : given_up).push_back(of.places[i]);
   }
   of.places.clear();
   of.free.clear();
@@ -494,14 +500,21 @@ void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted)
         FindPlace(id, pod, [&](const SlotTable::Place& p) { return !p.pod.valid(); });
     if (place) slots_.Take(pod, pods_.at(pod).priority, id, *place);
   }
+  const auto that_stays = [&](const SlotTable::Place& before) {
+    return std::ranges::find_if(of.places, [&](const SlotTable::Place& p) {
+      return p.slot == before.slot && !p.pod.valid() && !p.priority;
+    });
+  };
   // Who has one that stays, on a node that is gone, keeps it: it is not to be claimed once more.
   for (const SlotTable::Place& before : waited_for) {
-    const auto place = std::ranges::find_if(of.places, [&](const SlotTable::Place& p) {
-      return p.slot == before.slot && !p.pod.valid();
-    });
+    const auto place = that_stays(before);
     if (place == of.places.end()) continue;
     slots_.Take(before.pod, pods_.at(before.pod).priority, id,
                 static_cast<uint32_t>(place - of.places.begin()));
+  }
+  for (const SlotTable::Place& before : given_up) {
+    if (const auto place = that_stays(before); place != of.places.end())
+      place->priority = before.priority;
   }
 }
 

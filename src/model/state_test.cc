@@ -353,7 +353,8 @@ TEST(StateTest, RepeatedFactsTouchNothing) {
   EXPECT_EQ(c.state.touches().end(), end);
 }
 
-// Goal: observing what was decided wakes nobody: nothing was freed. Nor does keeping a promise.
+// Goal: observing what was decided wakes nobody: nothing was freed. Nor does keeping a promise,
+// but those who may evict who is there now.
 TEST(StateTest, ObservingADecisionIsNoEventForTheNode) {
   Cluster c;
   c.Node("n1", "u-n1");
@@ -363,7 +364,7 @@ TEST(StateTest, ObservingADecisionIsNoEventForTheNode) {
   const uint64_t before = c.state.touches().end();
   c.state.Assume(c.state.FindPod("u1"), c.state.FindNode("n1"), {});
   ASSERT_EQ(c.state.touches().end(), before + 1);
-  EXPECT_EQ(c.state.touches().at(before).kinds, kTouchTaken);
+  EXPECT_EQ(c.state.touches().at(before).kinds, kTouchTaken | kTouchKept);
   pod.node = "n1";
   c.state.Apply(pod);
   EXPECT_EQ(c.state.touches().end(), before + 1);

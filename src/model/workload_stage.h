@@ -61,6 +61,11 @@ inline constexpr size_t kWorkloadStagesCount = 5;
   return status.admitted ? WorkloadStage::kAdmitted : WorkloadStage::kReserved;
 }
 
+// Since when it was told to go; zero: it was not.
+[[nodiscard]] constexpr Instant EvictedSince(const WorkloadStatus& status) {
+  return StageOf(status) == WorkloadStage::kEvicted ? status.evicted_at : Instant{};
+}
+
 [[nodiscard]] constexpr bool MayJump(WorkloadStage from, WorkloadStage to) {
   return from != WorkloadStage::kFinished || to == WorkloadStage::kFinished;
 }

@@ -505,7 +505,8 @@ std::string TopologyRefusalText(const model::TopologyRefusal& refusal,
 
 namespace {
 
-std::string TopologyAdvice(const model::TopologyRefusal& refusal,
+// `never`: without other workloads there would be none either.
+std::string TopologyAdvice(const model::TopologyRefusal& refusal, bool never,
                            const model::Vocabulary& vocabulary) {
   using Kind = model::TopologyRefusal::Kind;
   const std::string_view level =
@@ -532,8 +533,11 @@ std::string TopologyAdvice(const model::TopologyRefusal& refusal,
     case Kind::kFewPods:
     case Kind::kFewSlices:
     case Kind::kFewLayers:
-      return "it waits for room; it needs less at once with a wider level, with a preferred one "
-             "for a required, or with smaller slices or fewer pods";
+      return never ? "not even without other workloads is there room for all of its pods: request "
+                     "less for each, ask for a wider level, for a preferred one instead of a "
+                     "required, for smaller slices or fewer pods, or add nodes"
+                   : "it waits for room; it needs less at once with a wider level, with a "
+                     "preferred one for a required, or with smaller slices or fewer pods";
     case Kind::kUneven:
     case Kind::kGone:
     case Kind::kFlavorGone:
@@ -592,7 +596,10 @@ std::string AdviceText(const model::WorkloadRefusal& refusal, const model::Vocab
   if (refusal.bar != model::QueueBar::kNone || refusal.promised) return "";
   if (!refusal.places.empty()) {
     const auto& topology = refusal.places.front().topology;
-    if (topology) return TopologyAdvice(*topology, vocabulary);
+    if (topology) {
+      const bool never = refusal.unfit == model::Unfit::kNoPlaces;
+      return TopologyAdvice(*topology, never, vocabulary);
+    }
     return refusal.places.front().most
                ? "request less for each pod, ask for fewer pods, or add nodes that hold them"
                : "";

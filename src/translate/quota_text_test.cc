@@ -172,6 +172,12 @@ TEST(QuotaTextTest, WhatToChangeIsSaid) {
   EXPECT_EQ(of_topology(Kind::kFewPods),
             "it waits for room; it needs less at once with a wider level, with a preferred one for "
             "a required, or with smaller slices or fewer pods");
+  model::PlacesRefusal never;
+  never.topology = model::TopologyRefusal{.kind = Kind::kFewPods};
+  EXPECT_EQ(AdviceText({.unfit = model::Unfit::kNoPlaces, .places = {never}}, v),
+            "not even without other workloads is there room for all of its pods: request less for "
+            "each, ask for a wider level, for a preferred one instead of a required, for smaller "
+            "slices or fewer pods, or add nodes");
   EXPECT_EQ(of_topology(Kind::kGone), "") << "its words say it";
   EXPECT_EQ(AdviceText({.places = {{.needed = 3, .most = 2}}}, v),
             "request less for each pod, ask for fewer pods, or add nodes that hold them");

@@ -187,7 +187,10 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
       return fmt::format(
           "PodGroup {} needs {} places at once, and {} were found{}{}", group, gang.needed,
           gang.found, gang.promised ? "; all are reserved for it until others are gone" : "",
-          gang.most ? fmt::format("; even empty nodes would hold {}", *gang.most) : "");
+          gang.most ? fmt::format("; even empty nodes would hold {}, so lower its minMember, have "
+                                  "its pods request less, or add nodes",
+                                  *gang.most)
+                    : "");
   }
 }
 

@@ -140,7 +140,8 @@ def gangs(test):
     namespace = test.namespace
     test.wait("b is told", lambda: told(test, "b") == f"PodGroup {namespace}/train lacks members: it needs 3 more, and 2 wait; make more, or lower its spec.minMember.")
     test.kubectl("create", "-f", "-", stdin=objects.pod("c", **member, **spec))
-    short = f"PodGroup {namespace}/train needs 3 places at once, and 2 were found; even empty nodes would hold 2: 0/"
+    change = "lower its minMember, have its pods request less, or add nodes"
+    short = f"PodGroup {namespace}/train needs 3 places at once, and 2 were found; even empty nodes would hold 2, so {change}: 0/"
     test.wait("a is told", lambda: told(test, "a").startswith(short))
     test.stays("none has a node", lambda: not any(test.node_of(name) for name in "abc"))
     test.wait("its group is told", lambda: "NotEnoughResources" in str(test.get(path)["status"]))
