@@ -266,7 +266,8 @@ void Controllers::EnqueueGroups(Instant now, const Head& head, const Difference&
     case api::KindId::kJob: {
       const std::string name = std::string(api::kMadeGroupPrefix) + head.uid;
       if (!objects_.MembersOf(head.namespace_name, name).empty() ||
-          objects_.Find(api::KindId::kPodGroup, head.namespace_name, name) != kNoSlot) {
+          objects_.Find(api::KindId::kPodGroup, head.namespace_name, name) != kNoSlot ||
+          (!difference.removed && IsGroupedAhead(objects_, difference.slot))) {
         enqueue(name);
       }
       break;

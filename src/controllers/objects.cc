@@ -467,8 +467,12 @@ bool Objects::IsRegrouped(Slot known, const Head& head, const Decoded& decoded) 
     const api::ReplicaSet& was = Table<api::ReplicaSet>().at(known);
     return was.replicas != set->replicas || was.meta.annotations != set->meta.annotations;
   }
-  if (const auto* views = std::get_if<JobViews>(&decoded))
-    return Table<api::Job>().at(known).meta.annotations != views->job.meta.annotations;
+  if (const auto* views = std::get_if<JobViews>(&decoded)) {
+    const api::Job& was = Table<api::Job>().at(known);
+    return was.meta.annotations != views->job.meta.annotations ||
+           was.pod_template != views->job.pod_template || was.suspend != views->job.suspend ||
+           before.labels != head.labels;
+  }
   // Of the status of a group only its writer knows something.
   const auto* group = std::get_if<api::PodGroup>(&decoded);
   if (group == nullptr) return false;

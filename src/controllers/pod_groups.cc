@@ -42,6 +42,38 @@ struct Wish {
   std::string complaint;
 };
 
+// Pods that are to be in a group, or the template of those that will be.
+struct Asking {
+  const api::StringMap& labels;
+  const api::StringMap& annotations;
+  const Shared<api::PodSpec>& spec;
+  std::string_view namespace_name;
+  std::vector<api::OwnerReference> owners;  // Of the group.
+  std::string_view about;                   // Whose uid is told what is wrong.
+};
+
+Asking AskingOf(const PodRef& pod) {
+  const api::OwnerReference* controller = pod.head->controller();
+  const bool alone = controller == nullptr;
+  return {.labels = pod.head->labels,
+          .annotations = pod.facts->group_annotations,
+          .spec = pod.facts->spec,
+          .namespace_name = pod.head->namespace_name,
+          .owners = alone ? std::vector{ControllerReference(*pod.head)} : pod.head->owners,
+          .about = alone ? pod.head->uid : controller->uid};
+}
+
+Asking AskingOf(const Objects& objects, Slot job) {
+  const Head& head = objects.head(job);
+  const api::PodTemplate& pods = objects.job(job)->pod_template;
+  return {.labels = pods.labels,
+          .annotations = pods.annotations,
+          .spec = objects.template_spec(job),
+          .namespace_name = head.namespace_name,
+          .owners = {ControllerReference(head)},
+          .about = head.uid};
+}
+
 bool IsMadeFor(const PodRef& pod, std::string_view group) {
   return pod.active() && pod.facts->spec->scheduler_name == api::kVolcanoScheduler &&
          api::MadeGroupName(pod.head->owners, pod.head->uid) == group;
@@ -83,11 +115,11 @@ std::string AmountText(const std::string& name, int64_t amount) {
 }
 
 // What so many pods request.
-api::StringMap ResourcesOf(const PodFacts& facts, int32_t count) {
+api::StringMap ResourcesOf(const Shared<api::PodSpec>& spec, int32_t count) {
   api::StringMap resources;
   if (count == 0) return resources;
   api::Pod pod;
-  pod.spec = facts.spec;
+  pod.spec = spec;
   for (const api::ResourceAmount& one : api::PendingRequests(pod)) {
     const bool fits = one.amount <= limits::kQuotaMax / count;
     const int64_t amount = fits ? one.amount * count : limits::kQuotaMax;
@@ -107,7 +139,7 @@ std::string TopologyOf(const api::StringMap& annotations) {
   return text + "}";
 }
 
-Wish WishOf(const PodRef& pod, const api::StringMap& owner) {
+Wish WishOf(const Asking& pods, const api::StringMap& owner) {
   Wish wish;
   if (const auto text = api::Find(owner, kMinMemberAnnotation)) {
     const auto count = NumberIn<int32_t>(*text);
@@ -118,9 +150,9 @@ Wish WishOf(const PodRef& pod, const api::StringMap& owner) {
                                    kMinMemberAnnotation, *text);
     }
   }
-  wish.min_resources = ResourcesOf(*pod.facts, wish.min_member);
-  wish.priority_class = pod.facts->spec->priority_class_name;
-  const api::StringMap& annotations = pod.facts->group_annotations;
+  wish.min_resources = ResourcesOf(pods.spec, wish.min_member);
+  wish.priority_class = pods.spec->priority_class_name;
+  const api::StringMap& annotations = pods.annotations;
   wish.queue = api::Find(annotations, kQueueAnnotation).value_or("");
   wish.topology = TopologyOf(annotations);
   for (const auto& [key, value] : owner) {
@@ -129,19 +161,15 @@ Wish WishOf(const PodRef& pod, const api::StringMap& owner) {
   for (size_t i = 0; i < std::size(kInherited); ++i) {
     if (const auto value = api::Find(annotations, kInherited[i]))
       Put(wish.annotations, kInherited[i], std::string(*value));
-    const auto label =
-        i < kInheritedLabels ? api::Find(pod.head->labels, kInherited[i]) : std::nullopt;
+    const auto label = i < kInheritedLabels ? api::Find(pods.labels, kInherited[i]) : std::nullopt;
     if (label) Put(wish.labels, kInherited[i], std::string(*label));
   }
   return wish;
 }
 
-Write CreationOf(const Wish& wish, const PodRef& pod, const std::string& name) {
-  Write write = CreateOf(api::KindId::kPodGroup, pod.head->namespace_name, name);
-  const api::OwnerReference* controller = pod.head->controller();
-  write.metadata = R"("ownerReferences":)" + (controller == nullptr
-                                                  ? OwnersText({ControllerReference(*pod.head)})
-                                                  : OwnersText(pod.head->owners));
+Write CreationOf(const Wish& wish, const Asking& pods, const std::string& name) {
+  Write write = CreateOf(api::KindId::kPodGroup, std::string(pods.namespace_name), name);
+  write.metadata = R"("ownerReferences":)" + OwnersText(pods.owners);
   if (!wish.annotations.empty()) write.metadata += R"(,"annotations":)" + MapText(wish.annotations);
   if (!wish.labels.empty()) write.metadata += R"(,"labels":)" + MapText(wish.labels);
   write.body = fmt::format(R"("spec":{{"minMember":{},"minResources":{})", wish.min_member,
@@ -155,7 +183,7 @@ Write CreationOf(const Wish& wish, const PodRef& pod, const std::string& name) {
     write.told.push_back({.warning = true,
                           .reason = "InvalidGroupMinMember",
                           .message = wish.complaint,
-                          .about = controller == nullptr ? pod.head->uid : controller->uid});
+                          .about = std::string(pods.about)});
   }
   return write;
 }
@@ -242,11 +270,15 @@ bool IsLeft(const Head& group, std::string_view owner_uid) {
   return group.owners.empty() && !group.deletion.has_value() && IsUid(owner_uid);
 }
 
+// Whether its owner wants no pods as things are. `members`: some that are over are there.
+bool WantsNone(const Objects& objects, Slot owner, bool members) {
+  if (const api::ReplicaSet* set = objects.replica_set(owner)) return set->replicas == 0;
+  const api::Job* job = objects.job(owner);
+  return job != nullptr && job->suspend && !members && !IsGroupedAhead(objects, owner);
+}
+
 // Ends a group that nobody is in, if nothing more is to come into it.
-void PlanEnd(const Objects& objects, const Head& group, const Head& owner,
-             std::string_view owner_read, Plan& plan) {
-  const api::ReplicaSet* set = objects.replica_set(objects.Find(owner.uid));
-  if (set == nullptr || set->replicas != 0) return;
+void PlanEnd(const Head& group, const Head& owner, std::string_view owner_read, Plan& plan) {
   if (owner_read == group.resource_version) {
     plan.writes.push_back(DeleteSeen(group, {}));
     return;
@@ -260,6 +292,19 @@ void PlanEnd(const Objects& objects, const Head& group, const Head& owner,
 }
 
 }  // namespace
+
+bool IsGroupedAhead(const Objects& objects, Slot owner) {
+  const api::Job* job = objects.job(owner);
+  const Head& head = objects.head(owner);
+  if (job == nullptr || head.deletion.has_value() || QueueNameOf(head).empty()) return false;
+  const auto is_over = [](const api::Condition& condition) {
+    return condition.status == "True" &&
+           (condition.type == "Complete" || condition.type == "Failed");
+  };
+  return objects.template_spec(owner)->scheduler_name == api::kVolcanoScheduler &&
+         api::NamedGroup(job->pod_template.annotations).empty() &&
+         std::ranges::none_of(job->conditions, is_over);
+}
 
 std::string GroupId(std::string_view namespace_name, std::string_view owner_uid) {
   return std::string(namespace_name).append("/").append(owner_uid);
@@ -282,12 +327,15 @@ Plan PlanPodGroup(const Objects& objects, std::string_view id, std::string_view 
   const Slot slot = objects.Find(api::KindId::kPodGroup, namespace_name, name);
   const bool ours = slot != kNoSlot && !objects.head(slot).deletion.has_value() &&
                     WasMadeFor(objects.head(slot), owner_uid);
-  if (pods.empty()) {
-    const Slot owner = objects.Find(owner_uid);
-    if (ours && empty && owner != kNoSlot) {
-      PlanEnd(objects, objects.head(slot), objects.head(owner), owner_read, plan);
+  const Slot owner = objects.Find(owner_uid);
+  const bool ahead = pods.empty() && owner != kNoSlot && IsGroupedAhead(objects, owner) &&
+                     objects.head(owner).namespace_name == namespace_name;
+  if (pods.empty() && !ahead) {
+    const bool members = !objects.MembersOf(namespace_name, name).empty();
+    if (ours && empty && owner != kNoSlot && WantsNone(objects, owner, members)) {
+      PlanEnd(objects.head(slot), objects.head(owner), owner_read, plan);
     } else if (slot != kNoSlot && owner == kNoSlot && IsLeft(objects.head(slot), owner_uid) &&
-               objects.MembersOf(namespace_name, name).empty()) {
+               !members) {
       plan.writes.push_back(DeleteSeen(objects.head(slot), {}));
     }
     return plan;
@@ -295,12 +343,13 @@ Plan PlanPodGroup(const Objects& objects, std::string_view id, std::string_view 
   std::ranges::sort(pods, {}, [](const PodRef& pod) {
     return std::tuple<Instant, std::string_view>(pod.head->creation, pod.head->uid);
   });
-  const PodRef& youngest = pods.back();
-  const auto annotations = AnnotationsOf(objects, youngest.head->controller());
+  const Asking asking = ahead ? AskingOf(objects, owner) : AskingOf(pods.back());
+  const auto annotations = ahead ? objects.job(owner)->meta.annotations
+                                 : AnnotationsOf(objects, pods.back().head->controller());
   if (!annotations) return plan;
-  const Wish wish = WishOf(youngest, *annotations);
+  const Wish wish = WishOf(asking, *annotations);
   if (slot == kNoSlot) {
-    plan.writes.push_back(CreationOf(wish, youngest, name));
+    plan.writes.push_back(CreationOf(wish, asking, name));
   } else if (ours) {
     if (auto update = UpdateOf(*objects.group(slot), objects.head(slot), wish))
       plan.writes.push_back(*std::move(update));

@@ -117,6 +117,79 @@ TEST(PodGroupPlan, APodWithoutAControllerGetsItsOwn) {
       "\n");
 }
 
+// Goal: a Job that waits for quota has its group before it has pods, for whether these could start
+// decides whether it gets any; and no Job without one. Method: what the template says, and the queue.
+TEST(PodGroupPlan, AJobInAQueueHasItsGroupBeforeItsPods) {
+  struct Case {
+    std::string what;
+    std::string labels = R"("kueue.x-k8s.io/queue-name":"q")";
+    std::string annotations;  // Of the template.
+    std::string scheduler = "volcano";
+    std::string spec = R"("suspend":true)";
+    std::string status;
+    bool made = false;
+  };
+  for (const Case& c : {
+           Case{.what = "suspended", .made = true},
+           Case{.what = "runs, and its pods are to come",
+                .spec = R"("suspend":false)",
+                .made = true},
+           Case{.what = "in no queue", .labels = ""},
+           Case{.what = "names one", .annotations = R"(,"scheduling.k8s.io/group-name":"g")"},
+           Case{.what = "another's pods", .scheduler = "default-scheduler"},
+           Case{.what = "over", .status = R"("conditions":[{"type":"Failed","status":"True"}])"},
+       }) {
+    Situation situation;
+    situation.See(
+        api::KindId::kJob, "web",
+        fmt::format(R"(,"labels":{{{}}},"annotations":{{"scheduling.volcano.sh/group-min-member":)"
+                    R"("2"}})",
+                    c.labels),
+        fmt::format(
+            R"(,"spec":{{{},"template":{{"metadata":{{"annotations":{{)"
+            R"("scheduling.volcano.sh/queue-name":"team"{}}}}},"spec":{{"schedulerName":"{}",)"
+            R"("containers":[{{"name":"c","resources":{{"requests":{{"cpu":"500m"}}}}}}]}}}}}},)"
+            R"("status":{{{}}})",
+            c.spec, c.annotations, c.scheduler, c.status));
+    const std::string made =
+        R"(create PodGroup d/podgroup-u-web metadata{"ownerReferences":[{"apiVersion":"batch/v1",)"
+        R"("kind":"Job","name":"web","uid":"u-web","controller":true,"blockOwnerDeletion":true}]})"
+        R"( "spec":{"minMember":2,"minResources":{"cpu":"1","pods":"2"},"queue":"team"},)"
+        R"("status":{"phase":"Pending"})"
+        "\n";
+    EXPECT_EQ(situation.Says(), c.made ? made : "") << c.what;
+  }
+}
+
+// Goal: a group that was made ahead goes when its Job wants it no more, and nobody is in it. Method:
+// the Job leaves its queue, or names another; read first, as with ReplicaSets.
+TEST(PodGroupPlan, AGroupMadeAheadGoesWhenItsJobWantsNone) {
+  const auto see_job = [](Situation& s, const std::string& labels, const std::string& annotations,
+                          const std::string& spec = R"("suspend":true)") {
+    s.See(api::KindId::kJob, "web", fmt::format(R"(,"labels":{{{}}})", labels),
+          fmt::format(R"(,"spec":{{{},"template":{{"metadata":{{"annotations":{{{}}}}},)"
+                      R"("spec":{{"schedulerName":"volcano"}}}}}})",
+                      spec, annotations));
+  };
+  const std::string queued = R"("kueue.x-k8s.io/queue-name":"q")";
+  const std::string named = R"("scheduling.k8s.io/group-name":"g")";
+  Situation situation;
+  situation.SeeGroup();
+  see_job(situation, queued, "");
+  EXPECT_EQ(situation.Says(), "");
+  see_job(situation, queued, named, R"("suspend":false)");
+  EXPECT_EQ(situation.Says(), "") << "it may have pods";
+  for (const bool left : {false, true}) {
+    see_job(situation, left ? "" : queued, named);
+    EXPECT_EQ(situation.Says(), "read Job d/web u-web@11\n");
+    EXPECT_EQ(situation.Says("u-web", "11"),
+              "delete PodGroup d/podgroup-u-web u-podgroup-u-web@11\n");
+  }
+  situation.SeePod(
+      "a", {.scheduler = "other", .annotations = kAnnotated, .status = R"("phase":"Succeeded")"});
+  EXPECT_EQ(situation.Says("u-web", "11"), "") << "it tells what became of that";
+}
+
 // Goal: a group goes with the last that is in it, though its owner was deleted and left it behind;
 // nobody's else. Method: what --cascade=orphan leaves, and what looks like it.
 TEST(PodGroupPlan, OneThatItsOwnerLeftGoesWithTheLastThatIsInIt) {
@@ -584,6 +657,32 @@ TEST_F(PodGroups, AGroupOfAJobFollowsIt) {
         R"({"metadata":{"annotations":{"scheduling.volcano.sh/group-min-member":"3"}}})");
   Pass(1);
   EXPECT_EQ(Text(group, "/spec/minMember"), "3");
+  ExpectAtRest();
+}
+
+TEST_F(PodGroups, AGroupMadeAheadOfPodsFollowsItsJob) {
+  const std::string jobs = "/apis/batch/v1/namespaces/d/jobs";
+  const std::string queue = R"("kueue.x-k8s.io/queue-name":)";
+  Make(jobs, R"({"metadata":{"name":"j","labels":{)" + queue + R"("q"}},
+    "spec":{"suspend":true,"selector":{"matchLabels":{"a":"b"}},"template":{
+    "metadata":{"labels":{"a":"b"}},"spec":{"schedulerName":"volcano","restartPolicy":"Never"}}}})");
+  Pass(1);
+  const std::string group = kGroups + "/podgroup-" + Text(jobs + "/j", "/metadata/uid");
+  EXPECT_EQ(Text(group, "/spec/minMember"), "1");
+  EXPECT_EQ(Paths("/pods/").size(), 0u);
+  const auto annotate = [&](const std::string& with) {
+    Patch(jobs + "/j", R"({"spec":{"template":{"metadata":{"annotations":{)" + with + R"(}}}}})");
+    Pass(1);
+  };
+  annotate(R"("scheduling.volcano.sh/queue-name":"team")");
+  EXPECT_EQ(Text(group, "/spec/queue"), "team");
+  annotate(R"("scheduling.k8s.io/group-name":"g")");
+  EXPECT_EQ(Paths("/podgroups/").size(), 0u);
+  annotate(R"("scheduling.k8s.io/group-name":null)");
+  EXPECT_EQ(Text(group, "/spec/queue"), "team");
+  Patch(jobs + "/j", R"({"metadata":{"labels":{)" + queue + "null}}}");
+  Pass(1);
+  EXPECT_EQ(Paths("/podgroups/").size(), 0u);
   ExpectAtRest();
 }
 
