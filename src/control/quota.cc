@@ -57,8 +57,7 @@ Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Takin
           vocabulary.names.Intern(fmt::format("{}", fmt::join(spec.unsupported, ", ")));
     }
     if (taking.joint && mine) {
-      translate::PutGang(workload.meta.namespace_name, workload.pod_sets[i], vocabulary,
-                         facts->slots[i]);
+      translate::PutGang(workload, workload.pod_sets[i], vocabulary, facts->slots[i]);
     }
   }
   return facts;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/groups.h"
 #include "api/quantity.h"
 #include "api/requests.h"
 #include "base/check.h"
@@ -70,6 +71,14 @@ std::string UnsupportedText(const model::Workload& row, const model::State& stat
   return {};
 }
 
+// Whether the group is the one that is made for pods of its Job.
+bool IsMadeFor(const model::Workload& row, std::string_view group, const model::State& state) {
+  if (!row.job.valid()) return false;
+  std::string_view job = state.UidOf(row.job);  // Of that namespace.
+  job.remove_prefix(std::min(job.size(), job.find('/') + 1));
+  return group.ends_with(std::string(api::kMadeGroupPrefix).append(job));
+}
+
 // The groups that its pods name, and why they could not start.
 std::string UnreadyText(const model::Workload& row, const model::WorkloadRefusal& refusal,
                         const model::State& state) {
@@ -79,6 +88,12 @@ std::string UnreadyText(const model::Workload& row, const model::WorkloadRefusal
     if (!slots.gang.valid()) continue;
     const std::string_view key = state.NameOf(slots.gang);
     if (state.groups().FindKey(state.FindKey(key)).valid()) continue;
+    if (IsMadeFor(row, key, state)) {
+      return fmt::format(
+          "its pods could not start: PodGroup {}, which berth controllers make for pods of its Job "
+          "that name none, does not exist yet",
+          key);
+    }
     return fmt::format(
         "its pods could not start: PodGroup {} does not exist, which pod set {} names: create it, "
         "or leave its annotation out of the template",

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/groups.h"
+#include "api/job_owner.h"
 #include "api/requests.h"
 #include "api/well_known.h"
 #include "base/limits.h"
@@ -480,11 +481,15 @@ api::Admission AdmissionOf(const model::Workload& workload, const model::Vocabul
   return admission;
 }
 
-void PutGang(std::string_view namespace_name, const api::WorkloadPodSet& pods,
+void PutGang(const api::Workload& workload, const api::WorkloadPodSet& pods,
              model::Vocabulary& vocabulary, model::WorkloadSlots& slots) {
-  const std::string_view group = api::NamedGroup(pods.annotations);
+  std::string group(api::NamedGroup(pods.annotations));
+  if (group.empty() && pods.spec->scheduler_name == api::kVolcanoScheduler) {
+    const std::string_view job = api::JobUidOf(workload.meta.owners, workload.meta.labels);
+    if (!job.empty()) group = std::string(api::kMadeGroupPrefix).append(job);
+  }
   if (group.empty()) return;
-  slots.gang = vocabulary.names.Intern(fmt::format("{}/{}", namespace_name, group));
+  slots.gang = vocabulary.names.Intern(fmt::format("{}/{}", workload.meta.namespace_name, group));
   slots.role = RoleOf(pods.annotations, pods.labels, vocabulary);
 }
 

@@ -41,9 +41,10 @@ struct PodRules {
                                                           const api::Placement* placement = nullptr,
                                                           const PodRules& rules = {});
 
-// Which group pods of the pod set will name, and as what, where their template says so: those that
-// get a group made for them when they are there wait for none.
-void PutGang(std::string_view namespace_name, const api::WorkloadPodSet& pods,
+// Which group pods of the pod set will be in, and as what: the one that their template names, or
+// else, of Volcano's scheduler, the one that is made for the pods of the workload's Job
+// (api/groups.h).
+void PutGang(const api::Workload& workload, const api::WorkloadPodSet& pods,
              model::Vocabulary& vocabulary, model::WorkloadSlots& slots);
 
 // status.admission of what was decided, with amounts as upstream prints them.

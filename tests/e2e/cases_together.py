@@ -179,6 +179,40 @@ def gangs_in_turn(test):
     remove_queues(test, name)
 
 
+@case("queued Jobs of Volcano's pods that name no PodGroup ask the Queue that theirs will be in", needs=CUSTOM)
+def gangs_made_ahead(test):
+    name = make_queues(test, "4")
+    team = named(name, "Queue", VOLCANO, spec={"capability": {"cpu": "400m"}})
+    test.kubectl("create", "-f", "-", stdin=team, namespace=False)
+
+    def make(job, **annotations):
+        made = queued(objects.job(job, parallelism=2, completions=2))
+        made["metadata"]["annotations"] = annotations
+        template = made["spec"]["template"]
+        template["metadata"] = {"annotations": {"scheduling.volcano.sh/queue-name": name}}
+        template["spec"]["schedulerName"] = "volcano"
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "200m"}}
+        test.kubectl("create", "-f", "-", stdin=made)
+
+    waits = lambda job, text: (lambda said: said[:2] == ("False", "WaitingForGang") and text in said[2])(says(test, job, "QuotaReserved"))
+    make("first")
+    test.wait("it runs", lambda: len(nodes(test, "first")) == 2)
+    make("second")
+    test.wait("the other waits for room in their Queue", lambda: waits("second", name))
+    test.equal(says(test, "second", "Admitted")[0], None, "it was never admitted")
+    test.kubectl("delete", "job", "first")
+    test.wait("it has its turn", lambda: len(nodes(test, "second")) == 2)
+    test.kubectl("delete", "job", "second")
+    make("short", **{"scheduling.volcano.sh/group-min-member": "3"})
+    test.wait("who is of too few is told", lambda: waits("short", "it needs 3 more, and 2 wait"))
+    test.kubectl("annotate", "job", "short", "--overwrite", "scheduling.volcano.sh/group-min-member=2")
+    test.wait("all of it runs", lambda: len(nodes(test, "short")) == 2)
+    test.kubectl("delete", "job", "short")
+    test.wait("no PodGroup is left", lambda: not test.get(test.path("podgroups", group=VOLCANO))["items"])
+    test.kubectl("delete", "queue.scheduling.volcano.sh", name, namespace=False)
+    remove_queues(test, name)
+
+
 @case("a queued gang evicts another that fills its quota and its Volcano queue", needs=CUSTOM)
 def gang_evicts_a_gang(test):
     name = make_queues(test, "400m", preemption={"withinClusterQueue": "LowerPriority"})
