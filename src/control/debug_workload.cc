@@ -230,7 +230,7 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
   object["holds"] = std::move(holds);
 }
 
-// Of one that waits: who waits for the same group. None of them is admitted with another.
+// Of one that waits: who waits for the same group.
 void AddOthersOfGroups(const model::State& state, const Workload& row, JsonArray& notes) {
   for (const model::WorkloadSlots& set : row.slots) {
     if (!set.gang.valid()) continue;
@@ -238,11 +238,10 @@ void AddOthersOfGroups(const model::State& state, const Workload& row, JsonArray
     for (const WorkloadId other : WaitingOfGroup(state, group)) {
       const Workload& waits = state.workloads().at(other);
       if (waits.uid == row.uid) continue;
-      notes.emplace_back(fmt::format(
-          "workload {} waits for PodGroup {}, too: each is admitted by itself, and only "
-          "when the group could start with its pods and those that are there: put them "
-          "into one Job, or lower minMember",
-          state.KeyOf(waits.key), group));
+      notes.emplace_back(
+          fmt::format("workload {} waits for PodGroup {}, too: where the group could start with "
+                      "neither alone they are admitted together, or not at all",
+                      state.KeyOf(waits.key), group));
     }
     break;
   }

@@ -28,7 +28,7 @@ inline constexpr std::string_view kMinMemberAnnotation = "scheduling.volcano.sh/
 //   and the pods name it; an object that has gone while pods name it is made again. Pods that come
 //   before their controller is seen wait for it, since it says how many are placed together;
 // - without pods one of IsGroupedAhead() is made and says what the Job and its template ask;
-// - without either it is deleted, fenced by uid and version, if it was made here, no pod that is not
+// - without either it is deleted, fenced by uid and version, if made here, no pod that is not
 //   over is in it, and its owner is a ReplicaSet of no replicas, or no pod at all and a Job that is
 //   suspended: not by a view alone, which may be older than the group, but read. With any other
 //   owner it stays until that owner goes, which is the collector's to see.

@@ -4,16 +4,20 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "cycle/admissions.h"
 
 namespace berth::cycle {
 
 using model::NameId;
 using model::QueueBar;
+using model::QueueId;
 using model::WorkloadId;
+using model::WorkloadRefusal;
 
 namespace {
 
@@ -25,17 +29,156 @@ bool SaysTheSame(std::optional<model::Refusal> a, std::optional<model::Refusal> 
   return a == b;
 }
 
-bool NamesGroups(const model::State& state, WorkloadId workload) {
-  return std::ranges::any_of(state.workloads().at(workload).slots,
+}  // namespace
+
+// Such as it may not start without.
+bool Admissions::NamesGroups(const model::State& state, WorkloadId workload) {
+  return !state.faults().unready_gets_quota &&
+         std::ranges::any_of(state.workloads().at(workload).slots,
                              [](const model::WorkloadSlots& slots) { return slots.gang.valid(); });
 }
 
-}  // namespace
+std::vector<NameId> Admissions::GangsOf(const model::State& state, WorkloadId workload) {
+  std::vector<NameId> gangs;
+  if (!state.workloads().used(workload) || !NamesGroups(state, workload)) return gangs;
+  for (const model::WorkloadSlots& slots : state.workloads().at(workload).slots) {
+    if (slots.gang.valid() && std::ranges::find(gangs, slots.gang) == gangs.end())
+      gangs.push_back(slots.gang);
+  }
+  return gangs;
+}
 
 std::optional<gang::Unready> Admissions::WhyUnready(const model::State& state,
-                                                    WorkloadId workload) {
-  if (state.faults().unready_gets_quota || !NamesGroups(state, workload)) return std::nullopt;
-  return gang::WhyUnready(state, workload);
+                                                    WorkloadId workload) const {
+  if (!NamesGroups(state, workload)) return std::nullopt;
+  return gang::WhyUnready(state, workload, MatesOf(state, workload));
+}
+
+bool Admissions::NeedsMates(const model::State& state, WorkloadId workload) {
+  if (!NamesGroups(state, workload) || !state.workloads().at(workload).job.valid()) return false;
+  const std::optional<gang::Unready> alone = gang::WhyUnready(state, workload);
+  return alone && alone->why && !alone->why->reasons.empty() &&
+         alone->why->reasons.front().kind == model::ReasonKind::kGangIncomplete;
+}
+
+// And whose pods name a group of one of those, and so on.
+std::vector<WorkloadId> Admissions::MatesOf(const model::State& state, WorkloadId workload) const {
+  std::vector<NameId> gangs = GangsOf(state, workload);
+  std::set<WorkloadId> found = {workload};
+  for (size_t i = 0; i < gangs.size(); ++i) {
+    const auto of = of_gang_.find(gangs[i]);
+    if (of == of_gang_.end()) continue;
+    for (const WorkloadId mate : of->second) {
+      if (!WaitsInGang(state, mate) || !state.workloads().at(mate).job.valid()) continue;
+      if (!found.insert(mate).second) continue;
+      for (const NameId gang : GangsOf(state, mate)) {
+        if (std::ranges::find(gangs, gang) == gangs.end()) gangs.push_back(gang);
+      }
+    }
+  }
+  found.erase(workload);
+  std::vector<WorkloadId> mates(found.begin(), found.end());
+  std::ranges::sort(mates, [&](WorkloadId a, WorkloadId b) {
+    const auto key = [&](WorkloadId id) {
+      const model::Workload& row = state.workloads().at(id);
+      return std::tuple(-int64_t{row.priority}, model::QueuedAt(row.status, true),
+                        state.UidOf(row.uid));
+    };
+    return key(a) < key(b);
+  });
+  return mates;
+}
+
+// It waits, or holds quota, since now, or does no more: others could start with it, or can't.
+void Admissions::NoteMates(WorkloadId workload) {
+  for (const NameId gang : entries_[workload.value].gangs) {
+    const auto of = of_gang_.find(gang);
+    const bool others = of != of_gang_.end() && of->second.size() > of->second.count(workload);
+    if (others) mates_moved_.insert(gang);
+  }
+}
+
+void Admissions::FollowMates(const model::State& state) {
+  for (const NameId gang : std::exchange(mates_moved_, {})) {
+    const auto of = of_gang_.find(gang);
+    if (of != of_gang_.end() && !NoteGang(state, of->second)) of_gang_.erase(of);
+  }
+}
+
+// Others of its groups that get quota and places with it, in their order, until these could start:
+// tried on a copy, for all of them get it, or none. Who gets nothing is passed over.
+Admissions::Mates Admissions::FindMates(const model::State& of, SlotPlacer& placer,
+                                        const Kept& kept, const Nomination& n) const {
+  Mates mates;
+  model::State state = of;
+  ClassCaches caches(/*bytes_max=*/0);
+  ClassPlaces counted;
+  place::PreemptionScratch scratch;
+  SlotPlacer tried = placer.For(state, caches, counted, scratch);
+  tried.Heed(promised_places_);
+  Held held(*this, state);
+  const auto take = [&](const Nomination& one) {
+    model::Reservation reservation = ReservationOfNomination(state, one);
+    reservation.slots = one.places.slots;
+    reservation.topologies = one.places.topologies;
+    if (!state.HasRoomFor(reservation)) return false;
+    state.Reserve(one.workload, std::move(reservation));
+    mates.all.push_back(one);
+    return true;
+  };
+  const auto why = [&]() -> std::optional<gang::Unready> {
+    for (const Nomination& one : mates.all) {
+      if (auto unready = gang::WhyUnready(state, one.workload)) return unready;
+    }
+    return std::nullopt;
+  };
+  const std::vector<WorkloadId> waiting = MatesOf(of, n.workload);
+  if (take(n)) mates.why = why();
+  for (const WorkloadId mate : waiting) {
+    if (mates.all.empty() || !mates.why) break;
+    const bool stands = entries_[mate.value].mode == Mode::kInLine;
+    Nomination next = stands ? Nominate(state, mate, held) : Nomination{.workload = mate};
+    const bool gets = next.verdict == Nomination::Verdict::kFits && StillFits(state, next, kept) &&
+                      FindPlaces(state, tried, {kept, held, {}}, next) &&
+                      next.verdict == Nomination::Verdict::kFits && take(next);
+    if (gets) mates.why = why();
+    if (!gets && !mates.lacking.valid()) mates.lacking = mate;
+  }
+  return mates;
+}
+
+// Whom it fails for although each is looked at as if it were alone. Nothing is copied for that.
+Admissions::Mates Admissions::FindAble(model::State& state, Held& held, WorkloadId workload) const {
+  Mates mates;
+  std::vector<WorkloadId> able;
+  for (const WorkloadId mate : MatesOf(state, workload)) {
+    const bool stands = entries_[mate.value].mode == Mode::kInLine;
+    if (stands && Nominate(state, mate, held).verdict == Nomination::Verdict::kFits) {
+      able.push_back(mate);
+    } else if (!mates.lacking.valid()) {
+      mates.lacking = mate;
+    }
+  }
+  mates.why = gang::WhyUnready(state, workload, able);
+  return mates;
+}
+
+void Admissions::ServeWithMates(Round& round, const Nomination& n) {
+  Mates mates = FindAble(round.state, round.held, n.workload);
+  if (!mates.why) mates = FindMates(round.state, round.placer, round.kept, n);
+  if (mates.why || mates.all.empty()) {
+    WorkloadRefusal refusal{.bar = mates.why ? QueueBar::kGang : QueueBar::kFull};
+    if (mates.lacking.valid()) refusal.behind = round.state.workloads().at(mates.lacking).key;
+    if (mates.why) refusal.gang = mates.why->why;
+    return Refuse(round.state, n.workload, std::move(refusal), Shortfall{}, round.plan);
+  }
+  for (const Nomination& one : mates.all) {
+    const QueueId root = RootOf(round.state, one.workload);
+    const bool served = ServeOne(round.state, one, round.plan);
+    CHECK(served);
+    round.served.insert(root);
+    if (!one.places.slots.empty()) round.got.push_back(one.workload);
+  }
 }
 
 // Whether who lacks nothing but room in the queues of its groups stands in line for its quota all
@@ -98,6 +241,7 @@ void Admissions::NoteGroupQuota(const model::State& state) {
       FollowGangs(state, workload);
     }
   }
+  for (const WorkloadId workload : together_) WakeShape(workload);
 }
 
 std::vector<WorkloadId> Admissions::MissedByGroups(const model::State& state) const {
@@ -148,6 +292,9 @@ bool Admissions::StandsInLine(const model::State& state, WorkloadId workload,
 bool Admissions::IsAsItsGangs(const model::State& state, WorkloadId workload) const {
   const Entry& entry = entries_[workload.value];
   const std::optional<gang::Unready> unready = WhyUnready(state, workload);
+  if (entry.mode == Mode::kInLine && entry.asked != gang::AskedBy(state, workload)) return false;
+  const bool together = NeedsMates(state, workload);
+  if (entry.mode == Mode::kInLine && entry.together != together) return false;
   if (!unready) {
     return entry.mode == Mode::kInLine && entry.lacks.empty() &&
            entry.awaits_room == AwaitsRoom(state, workload);

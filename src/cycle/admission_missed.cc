@@ -56,7 +56,13 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of,
       // got what was left since.
       const bool preempts =
           n.verdict == Nomination::Verdict::kPreempts && !leaving.contains(RootOf(state, workload));
-      const bool gets = n.verdict == Nomination::Verdict::kFits || preempts;
+      bool gets = n.verdict == Nomination::Verdict::kFits || preempts;
+      if (gets && !placeless && entries_[workload.value].together) {
+        SlotPlacer placer(state, evaluator, caches, counted, scratch, placing);
+        placer.Heed(promised_places_);
+        gets = FindPlaces(state, placer, {nothing_kept, held, {}}, n) &&
+               !FindMates(state, placer, nothing_kept, n).why;
+      }
       if (!is_full && gets && !placeless) missed.push_back(workload);
       if (IsStrict(state, name)) break;
     }

@@ -6,6 +6,7 @@
 
 #include "cycle/admissions.h"
 #include "cycle/wanted_places.h"
+#include "quota/reach.h"
 
 namespace berth::cycle {
 
@@ -118,7 +119,7 @@ bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, Beside b
 bool Admissions::FindPlacesToCome(model::State& state, SlotPlacer& placer,
                                   std::span<const Nomination> asked, Nomination& n) const {
   if (n.refusal.places.empty() || n.refusal.places.front().topology) return false;
-  if (!placer.MayEvict(n.workload)) return false;
+  if (!placer.MayEvict(n.workload) || entries_[n.workload.value].together) return false;
   if (!state.workloads().at(n.workload).promised.slots.empty()) {
     // It waits for that, as it was told.
     const std::optional<WorkloadRefusal>& told = entries_[n.workload.value].refusal;
@@ -317,6 +318,22 @@ bool Admissions::IsOutrun(Round& round, WorkloadId workload) {
       nominated && FindPlaces(round.state, round.placer, {round.kept, round.held, {}}, n);
   for (SlotPlacer::Promised::node_type& other : kept) promised_places_.insert(std::move(other));
   return finds;
+}
+
+// Nobody may be evicted for it: others that are served after it in this round leave it what is its
+// queue's own.
+void Admissions::KeepFor(const model::State& state, const Nomination& nomination,
+                         Kept& kept) const {
+  const QueueId queue =
+      state.queues().Find(QueueKind::kClusterQueue, entries_[nomination.workload.value].line);
+  if (nomination.flavors.mode != quota::FlavorMode::kNoVictims || !queue.valid()) return;
+  const model::Queue& row = state.queues().at(queue);
+  if (!row.parent.valid() || row.preemption.reclaim == model::EvictionPolicy::kAny) return;
+  for (quota::Demand demand : nomination.flavors.demands) {
+    demand.amount = quota::KeptFor(state.ledger().quota(), demand.resource, demand.account,
+                                   demand.amount, nomination.flavors.borrow > 0);
+    if (demand.amount > 0) kept[state.queues().RootOf(queue)].push_back(demand);
+  }
 }
 
 // As of quota (KeepFor): others that are served after it in this round leave it the places that it

@@ -144,6 +144,7 @@ void Admissions::Leave(WorkloadId workload) {
   if (entry.mode == Mode::kLater) later_.erase({entry.from, workload});
   unready_.erase(workload);
   short_.erase(workload);
+  together_.erase(workload);
   if (entry.mode == Mode::kInLine) {
     lines_.Remove(workload);
     // Who stood behind it may be the first now.
@@ -159,6 +160,13 @@ void Admissions::Leave(WorkloadId workload) {
 
 void Admissions::Sync(const model::State& state, WorkloadId workload) {
   if (workload.value >= entries_.size()) entries_.resize(workload.value + 1);
+  NoteMates(workload);
+  SyncRow(state, workload);
+  entries_[workload.value].gangs = GangsOf(state, workload);
+  NoteMates(workload);
+}
+
+void Admissions::SyncRow(const model::State& state, WorkloadId workload) {
   Leave(workload);
   entries_[workload.value] = Entry{};
   spared_.erase(workload);
@@ -194,25 +202,35 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
   for (const model::WorkloadSlots& slots : row.slots) {
     if (slots.gang.valid()) of_gang_[slots.gang].insert(workload);
   }
+  std::vector<NameId> gangs = GangsOf(state, workload);
   std::vector<gang::Shortage> lacks;
-  if (std::optional<gang::Unready> unready = WhyUnready(state, workload)) {
+  std::optional<gang::Unready> unready = WhyUnready(state, workload);
+  const bool together = NeedsMates(state, workload);
+  if (IsPromised(state, workload) && (unready || together)) unready_.insert(workload);
+  if (unready) {
     if (unready->why && gang::IsForQuota(*unready->why)) short_.insert(workload);
-    if (row.promised != model::Reservation{}) unready_.insert(workload);
     if (!MayAskForRoom(state, queue.cluster_queue, *unready)) {
       Apart(workload, QueueBar::kGang);
       entries_[workload.value].refusal->gang = std::move(unready->why);
+      entries_[workload.value].gangs = std::move(gangs);
       return;
     }
     lacks = gang::ShortagesOf(state, workload);
   }
+  if (together) together_.insert(workload);
   const bool awaits_room = AwaitsRoom(state, workload);
   if (awaits_room) short_.insert(workload);
+  std::vector<uint32_t> asked;
+  if (NamesGroups(state, workload)) asked = gang::AskedBy(state, workload);
   entries_[workload.value] = {.mode = Mode::kInLine,
                               .line = queue.cluster_queue,
                               .from = {},
                               .refusal = {},
                               .lacks = std::move(lacks),
-                              .awaits_room = awaits_room};
+                              .asked = std::move(asked),
+                              .awaits_room = awaits_room,
+                              .together = together,
+                              .gangs = std::move(gangs)};
   Stand(state, workload, queue.cluster_queue);
 }
 
@@ -222,8 +240,10 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
   if (lines_.Find(line) == nullptr) NoteByAge(state, line);
   WorkloadLines::Key key{.priority = row.priority};
   if (by_age_.contains(line)) key.queued_at = QueuedAt(row);
-  const bool lacks_room = !entries_[workload.value].lacks.empty();
-  if (row.promised != model::Reservation{} || lacks_room) key.alone = workload;
+  // How few of a group would do is another thing for each.
+  const Entry& entry_of = entries_[workload.value];
+  const bool alone = !entry_of.lacks.empty() || !entry_of.asked.empty() || entry_of.together;
+  if (row.promised != model::Reservation{} || alone) key.alone = workload;
   for (const model::WorkloadSlots& slots : row.slots) {
     key.slots.push_back({.class_id = slots.class_id,
                          .count = slots.count,
@@ -267,7 +287,9 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
     const WorkloadId workload = later_.begin()->second;
     later_.erase(later_.begin());
     Enter(state, workload);
+    NoteMates(workload);
   }
+  FollowMates(state);
   for (const WorkloadId workload : std::exchange(untold_, {})) {
     if (entries_[workload.value].refusal) plan.workloads.push_back(workload);
   }
@@ -285,6 +307,7 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
     do {
       NoteChanges(state, noted);
       noted = AllOf(state);
+      FollowMates(state);
       relieved.merge(WakeChanged(state));
       NoteDecided(state, nullptr);
       WakePlaceless(placer);
@@ -311,42 +334,6 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
   std::erase_if(plan.evicted, [&](model::PodId pod) {
     return !state.pods().at(pod).evicted_for.valid() || !leave.insert(pod).second;
   });
-}
-
-Admissions::Noted Admissions::AllOf(const model::State& state) {
-  return {.workloads = state.changed_workloads().size(),
-          .queues = state.changed_queues().size(),
-          .relieved = state.relieved_queues().size()};
-}
-
-// What decisions of its own changed, beyond so many.
-void Admissions::NoteChanges(const model::State& state, const Noted& before) {
-  for (size_t i = before.workloads; i < state.changed_workloads().size(); ++i)
-    Sync(state, state.changed_workloads()[i]);
-  for (size_t i = before.queues; i < state.changed_queues().size(); ++i)
-    NoteQueue(state, state.changed_queues()[i]);
-  for (size_t i = before.relieved; i < state.relieved_queues().size(); ++i)
-    NoteRelieved(state, state.relieved_queues()[i]);
-}
-
-// Of those that may be evicted again.
-void Admissions::EndSparing(model::State& state, Instant now) {
-  std::vector<WorkloadId> due;
-  for (const auto& [workload, until] : spared_) {
-    if (until <= now) due.push_back(workload);
-  }
-  for (const WorkloadId workload : due) state.EndSparing(workload);
-}
-
-// Of those that don't stand in that queue's line any more.
-void Admissions::EndStrayPromises(model::State& state) {
-  for (const WorkloadId workload : std::exchange(moved_, {})) {
-    if (!state.workloads().used(workload)) continue;
-    const model::Reservation& promised = state.workloads().at(workload).promised;
-    if (promised == model::Reservation{}) continue;
-    if (entries_[workload.value].line != promised.cluster_queue)
-      state.EndQuotaPromise(workload, model::Cause::kRevoked);
-  }
 }
 
 // Of each line that may have one to look at, the first. A line whose first was refused has none if
@@ -417,10 +404,11 @@ class Admissions::Look {
 
   // Its pods are to have places, too; outlives this.
   void AskFor(WantedPlaces* wanted) { wanted_ = wanted; }
-  // The queues of its groups have no room for it: others are to leave until they have.
-  void AskForRoom(std::function<bool(std::span<const quota::Victim>)> has_room) {
-    has_room_ = std::move(has_room);
-  }
+  // Whether the queues of its groups have room for it once those left: others are to leave until
+  // they have. Counts of pods by pod set, empty for all.
+  using HasRoom =
+      std::function<bool(std::span<const quota::Victim>, std::span<const uint32_t> counts)>;
+  void AskForRoom(HasRoom has_room) { has_room_ = std::move(has_room); }
 
   [[nodiscard]] quota::FlavorAssignment Assign() {
     quota::MisplacedOf misplaced;
@@ -436,13 +424,14 @@ class Admissions::Look {
 
   // Whether it gets that quota, now or once others are gone; if so that is the nomination.
   bool Gets(quota::FlavorAssignment flavors, Nomination& nomination) {
-    if (flavors.mode == FlavorMode::kFit && !has_room_) {
+    const bool lacks_room = has_room_ && !has_room_({}, counts_);
+    if (flavors.mode == FlavorMode::kFit && !lacks_room) {
       nomination.verdict = Nomination::Verdict::kFits;
       nomination.flavors = std::move(flavors);
       return true;
     }
-    if (flavors.mode < FlavorMode::kPreempt) return false;
-    std::optional<std::vector<quota::Victim>> victims = VictimsFor(flavors);
+    if (flavors.mode < FlavorMode::kPreempt || held_ == nullptr) return false;
+    std::optional<std::vector<quota::Victim>> victims = VictimsFor(flavors, lacks_room);
     if (!victims) return false;
     nomination.verdict = Nomination::Verdict::kPreempts;
     nomination.victims = *std::move(victims);
@@ -524,8 +513,7 @@ class Admissions::Look {
   bool GetsLess(const Workload& row, Nomination& nomination) {
     const std::vector<quota::CountRange> ranges = RangesOf(state_, row, {});
     const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
-      for (size_t i = 0; i < fewer.size(); ++i) pod_sets_[i].count = fewer[i];
-      if (wanted_ != nullptr) wanted_->SetCounts(fewer);
+      SetCounts(fewer);
       return Gets(Assign(), nomination);
     });
     // The last that got it quota were the most.
@@ -533,7 +521,14 @@ class Admissions::Look {
     if (counts) return true;
     for (size_t i = 0; i < pod_sets_.size(); ++i) pod_sets_[i].count = row.slots[i].count;
     if (wanted_ != nullptr) wanted_->SetCounts({});
+    counts_.clear();
     return false;
+  }
+
+  void SetCounts(std::span<const uint32_t> fewer) {
+    for (size_t i = 0; i < fewer.size(); ++i) pod_sets_[i].count = fewer[i];
+    if (wanted_ != nullptr) wanted_->SetCounts(fewer);
+    counts_.assign(fewer.begin(), fewer.end());
   }
 
   quota::EvictionOutlook OutlookFor(const quota::Demand& demand) {
@@ -544,16 +539,17 @@ class Admissions::Look {
     return quota::OutlookOf(state_, t_, preemptor_.queue, demand, found_);
   }
   // For all demands; most often that is the one that was asked for last.
-  std::optional<std::vector<quota::Victim>> VictimsFor(const quota::FlavorAssignment& flavors) {
+  std::optional<std::vector<quota::Victim>> VictimsFor(const quota::FlavorAssignment& flavors,
+                                                       bool lacks_room) {
     preemptor_.demands = flavors.demands;
-    if (wanted_ != nullptr || has_room_) {
+    if (wanted_ != nullptr || lacks_room) {
       quota::Preemptor for_rest = preemptor_;
       std::vector<quota::Demand> demands = flavors.demands;
       // Whoever has some of what it asks for may have that room, too.
-      for (quota::Demand& demand : demands) demand.lacks = demand.lacks || has_room_ != nullptr;
+      for (quota::Demand& demand : demands) demand.lacks = demand.lacks || lacks_room;
       for_rest.demands = demands;
       for_rest.has_rest = [&](std::span<const quota::Victim> victims) {
-        return (!has_room_ || has_room_(victims)) &&
+        return (!lacks_room || has_room_(victims, counts_)) &&
                (wanted_ == nullptr || wanted_->AreThereWithout(flavors, victims));
       };
       return quota::FindVictims(state_, t_, for_rest, held_->of, &held_->over);
@@ -571,7 +567,8 @@ class Admissions::Look {
   std::vector<quota::PodSet> pod_sets_;
   FlavorScans::Positions positions_;
   WantedPlaces* wanted_ = nullptr;
-  std::function<bool(std::span<const quota::Victim>)> has_room_;
+  HasRoom has_room_;
+  std::vector<uint32_t> counts_;        // That are tried; empty: all.
   std::optional<quota::Demand> asked_;  // Whom was looked for last.
   std::optional<std::vector<quota::Victim>> found_;
 };
@@ -588,15 +585,18 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
   }
   const Workload& row = state.workloads().at(workload);
   const std::optional<gang::Unready> unready = WhyUnready(state, workload);
-  const bool stands =
-      !unready && IsPromised(state, workload) && IsLeft(state, model::QuotaView::kFuture, row);
+  const bool together = entries_[workload.value].together;
+  const bool stands = !unready && !together && IsPromised(state, workload) &&
+                      IsLeft(state, model::QuotaView::kFuture, row);
   model::Transaction t = state.Begin();
   quota::TakeAway(state, t, row.uid);
-  Look look(state, t, row, queue, stands ? nullptr : &held);
+  // Nobody is evicted for a part of a gang.
+  Look look(state, t, row, queue, stands || together ? nullptr : &held);
   look.LeaveOut(without);
-  if (unready) {
-    look.AskForRoom([&](std::span<const quota::Victim> victims) {
-      return gang::HasRoomWithout(state, t, workload, RowsOf(state, victims));
+  if (NamesGroups(state, workload)) {
+    look.AskForRoom([&](std::span<const quota::Victim> victims, std::span<const uint32_t> counts) {
+      if (victims.empty()) return !gang::WhyNoRoom(state, workload, counts);
+      return gang::HasRoomWithout(state, t, workload, RowsOf(state, victims), counts);
     });
   }
   std::optional<WantedPlaces> wanted;
@@ -700,22 +700,6 @@ bool Admissions::StillHelps(model::State& state, const Nomination& nomination,
   for (const quota::Victim& victim : nomination.victims)
     quota::TakeAway(state, t, victim.workload.owner);
   return fits();
-}
-
-// Nobody may be evicted for it: others that are served after it in this round leave it what is its
-// queue's own.
-void Admissions::KeepFor(const model::State& state, const Nomination& nomination,
-                         Kept& kept) const {
-  const QueueId queue =
-      state.queues().Find(QueueKind::kClusterQueue, entries_[nomination.workload.value].line);
-  if (nomination.flavors.mode != FlavorMode::kNoVictims || !queue.valid()) return;
-  const model::Queue& row = state.queues().at(queue);
-  if (!row.parent.valid() || row.preemption.reclaim == model::EvictionPolicy::kAny) return;
-  for (quota::Demand demand : nomination.flavors.demands) {
-    demand.amount = quota::KeptFor(state.ledger().quota(), demand.resource, demand.account,
-                                   demand.amount, nomination.flavors.borrow > 0);
-    if (demand.amount > 0) kept[state.queues().RootOf(queue)].push_back(demand);
-  }
 }
 
 QueueId Admissions::RootOf(const model::State& state, WorkloadId workload) const {
@@ -833,9 +817,17 @@ bool Admissions::TurnDown(Round& round, const Nomination& n) {
 void Admissions::ServeInTurn(Round& round, Nomination& n) {
   using Verdict = Nomination::Verdict;
   model::State& state = round.state;
+  // Another of its gang was served, and it with that.
+  if (entries_[n.workload.value].mode != Mode::kInLine) return;
   NoteDecided(state, &round.held.over);
   // Others of this round got what was left to its group's queue: it is set apart in the next.
   if (WaitsInGang(state, n.workload) && !IsAsItsGangs(state, n.workload)) return;
+  // It is looked at for fewer in the next.
+  const bool fits = n.verdict == Verdict::kFits && !n.as_promised;
+  if (fits && NamesGroups(state, n.workload) && gang::WhyNoRoom(state, n.workload, n.counts) &&
+      entries_[n.workload.value].lacks.empty()) {
+    return;
+  }
   const QueueId root = RootOf(state, n.workload);
   if (IsPromised(state, n.workload) && !round.placer.StandsAsPromised(n.workload)) {
     // It is decided anew.
@@ -869,6 +861,7 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
     if (state.faults().drop_promised_places) n.refusal.promised = false;
     return RefusePlaceless(round, n);
   }
+  if (entries_[n.workload.value].together) return ServeWithMates(round, n);
   if (!ServeOne(state, n, round.plan)) return;
   round.served.insert(root);
   if (n.verdict == Verdict::kFits && !n.places.slots.empty()) round.got.push_back(n.workload);
@@ -959,6 +952,8 @@ void Admissions::AddTo(Hasher& hasher) const {
     hasher.Add(entry.refusal.has_value()).Add(entry.awaits_room).Add(entry.lacks.size());
     for (const gang::Shortage& of : entry.lacks)
       hasher.Add(of.group.value).Add(of.resource.value).Add(of.amount);
+    hasher.Add(entry.together).Add(entry.asked.size());
+    for (const uint32_t count : entry.asked) hasher.Add(count);
     if (entry.refusal) entry.refusal->AddTo(hasher);
   }
   lines_.AddTo(hasher);
@@ -984,6 +979,8 @@ void Admissions::AddTo(Hasher& hasher) const {
     hasher.Add(top.kind).Add(top.name.value).Add(queues.size());
     for (const NameId name : queues) hasher.Add(name.value);
   }
+  hasher.Add(mates_moved_.size());
+  for (const NameId gang : mates_moved_) hasher.Add(gang.value);
   shortfalls_.AddTo(hasher);
   scans_.AddTo(hasher);
   hasher.Add(moved_.size());

@@ -71,7 +71,7 @@ class Admissions {
   void NoteGroup(const model::State& state, model::GroupId group);
   // What is left to queues of groups may be another. O(those that wait for that).
   void NoteGroupQuota(const model::State& state);
-  [[nodiscard]] bool waits_for_group_quota() const { return !short_.empty(); }
+  [[nodiscard]] bool waits_for_group_quota() const { return !short_.empty() || !together_.empty(); }
   // Nodes may hold what they could not.
   void NoteNodes() { nodes_lifted_ = true; }
   // Has it looked at again, and those beside it, if it waits in a line.
@@ -121,8 +121,13 @@ class Admissions {
     std::optional<model::WorkloadRefusal> refusal;  // That it was told.
     // kInLine: what the queues of its groups had too little of when it was to be looked at.
     std::vector<gang::Shortage> lacks = {};
+    // kInLine: for how few pods it asked for room there (gang::AskedBy); empty: for all.
+    std::vector<uint32_t> asked = {};
     // kInLine: others are to leave it the room there that it is promised.
     bool awaits_room = false;
+    // kInLine: its group could start only if others that wait got quota with it.
+    bool together = false;
+    std::vector<model::NameId> gangs = {};  // That its pods name.
   };
   // A head that was looked at.
   struct Nomination {
@@ -190,12 +195,36 @@ class Admissions {
     std::vector<model::WorkloadId> got = {};
   };
 
+  // Who gets quota and places at once, so that their groups can start; or whom it fails for.
+  struct Mates {
+    std::vector<Nomination> all = {};  // With the one that is asked for.
+    std::optional<gang::Unready> why = {};
+    model::WorkloadId lacking = {};  // The first that gets nothing; invalid: there are too few.
+  };
+
+  void SyncRow(const model::State& state, model::WorkloadId workload);
   void Leave(model::WorkloadId workload);
   void Enter(const model::State& state, model::WorkloadId workload);
   void Apart(model::WorkloadId workload, model::QueueBar bar);
   bool NoteGang(const model::State& state, std::set<model::WorkloadId>& of);
-  [[nodiscard]] static std::optional<gang::Unready> WhyUnready(const model::State& state,
-                                                               model::WorkloadId workload);
+  [[nodiscard]] static bool NamesGroups(const model::State& state, model::WorkloadId workload);
+  // Others that wait whose pods name a group of its, too, in the order of their importance.
+  [[nodiscard]] std::vector<model::WorkloadId> MatesOf(const model::State& state,
+                                                       model::WorkloadId workload) const;
+  // Why its groups could not start with it and all of those.
+  [[nodiscard]] std::optional<gang::Unready> WhyUnready(const model::State& state,
+                                                        model::WorkloadId workload) const;
+  // Whether they could not without them.
+  [[nodiscard]] static bool NeedsMates(const model::State& state, model::WorkloadId workload);
+  [[nodiscard]] static std::vector<model::NameId> GangsOf(const model::State& state,
+                                                          model::WorkloadId workload);
+  void NoteMates(model::WorkloadId workload);
+  void FollowMates(const model::State& state);
+  void WakeTogether(const model::State& state);
+  void WakeShape(model::WorkloadId workload);
+  [[nodiscard]] Mates FindAble(model::State& state, Held& held, model::WorkloadId workload) const;
+  [[nodiscard]] Mates FindMates(const model::State& state, SlotPlacer& placer, const Kept& kept,
+                                const Nomination& nomination) const;
   [[nodiscard]] std::vector<model::WorkloadId> MissedByGroups(const model::State& state) const;
   bool FollowGangs(const model::State& state, model::WorkloadId workload);
   // Whether it is promised its quota, and others are yet to leave the queues of its groups.
@@ -291,6 +320,7 @@ class Admissions {
   [[nodiscard]] bool HadEnough(const Round& round, const Nomination& nomination) const;
   bool TurnDown(Round& round, const Nomination& nomination);
   void ServeInTurn(Round& round, Nomination& nomination);
+  void ServeWithMates(Round& round, const Nomination& nomination);
   bool ServeOne(model::State& state, const Nomination& nomination, model::Plan& plan);
   void EndStrayPromises(model::State& state);
   void EndSparing(model::State& state, Instant now);
@@ -317,7 +347,9 @@ class Admissions {
   std::set<std::pair<Instant, model::WorkloadId>> later_;
   // By the group that their pods name: who waits, and others that did.
   std::map<model::NameId, std::set<model::WorkloadId>> of_gang_;
-  std::set<model::WorkloadId> short_;    // Whose group waits for what is left to its queue.
+  std::set<model::WorkloadId> short_;     // Whose group waits for what is left to its queue.
+  std::set<model::WorkloadId> together_;  // Entry::together.
+  std::set<model::NameId> mates_moved_;  // Groups of which others wait, or hold quota, than before.
   uint64_t keeping_seen_ = 0;            // Of State::keeping_moves.
   std::set<model::WorkloadId> unready_;  // Whose promise ends, since its group could not start.
   // Whose evictions were refused, and until when they are spared.

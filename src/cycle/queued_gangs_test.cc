@@ -6,49 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "cycle/test_joint.h"
-#include "gang/readiness.h"
+#include "cycle/test_team.h"
 #include "model/audit.h"
 
 namespace berth::cycle {
 namespace {
-
-// With a queue of groups, `team`.
-class TeamWorld : public JointWorld {
- public:
-  using JointWorld::JointWorld;
-  using JointWorld::Put;
-  void Team(int64_t cpu) {
-    engine.Apply(
-        model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                           .name = "team",
-                           .uid = "team",
-                           .parent = "root",
-                           .quotas = {{.flavor = {},
-                                       .resource = model::kCpu,
-                                       .quota = {.borrowing_limit = cpu, .lending_limit = 0}}}});
-  }
-  void PutGroup(const std::string& name, int32_t minimum = 2) {
-    model::GroupUpsert facts =
-        cycle::FactsOf(engine.vocabulary(), TestGroup{.name = name, .min_member = minimum});
-    facts.queue = "team";
-    engine.Apply(facts);
-  }
-  // A workload whose pods are of a group of its name in `team`.
-  WorkloadSpec Gang(WorkloadSpec spec, int32_t minimum = 2) {
-    PutGroup(spec.name, minimum);
-    spec.gang = spec.name;
-    Put(spec);
-    return spec;
-  }
-  // Members that are promised a place.
-  [[nodiscard]] uint32_t PromisedCount() const {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < state().groups().size(); ++i)
-      count += gang::PromisedOf(state(), model::GroupId{i});
-    return count;
-  }
-};
 
 TEST(QueuedGangsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
   JointWorld world(/*preemption=*/true);
@@ -261,6 +223,70 @@ TEST(QueuedGangsTest, MorePodsThanTheGroupNeedsAskForRoomToo) {
   EXPECT_EQ(world.Cycle(), "default/a has a group that lacks 2000; ");
   world.Team(6000);
   EXPECT_EQ(world.Cycle(), "default/a: q spot 6000 n1 n1 n1 n1 n1 n1; ");
+}
+
+// Goal: who may start with fewer pods asks the queue of its group for room for those that it gets,
+// and for its quota again when as few as would do could have it. Method: a queue that has room for
+// some of its pods; one round in which two ask; a group that needs fewer than before.
+TEST(QueuedGangsTest, FewerPodsAskForLessRoom) {
+  TeamWorld world(/*preemption=*/true);
+  const auto put = [&](const WorkloadSpec& spec, uint32_t missing_max) {
+    model::WorkloadUpsert facts = world.FactsOf(spec);
+    facts.slots[0].missing_max = missing_max;
+    world.engine.Apply(facts);
+  };
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+  world.Put(QueueSpec{.name = "r", .flavors = {{"spot", 9000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(1000);
+  world.PutGroup("a", /*minimum=*/2);
+  WorkloadSpec a{.name = "a", .count = 4, .created = 1, .gang = "a"};
+  put(a, 3);
+  EXPECT_EQ(world.Cycle(), "default/a has a group that lacks 1000; ") << "its group needs two";
+  world.Team(3000);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 3000 n1 n1 n1; ");
+  world.Remove("a");
+  world.Team(5000);
+  world.PutGroup("b", /*minimum=*/1);
+  put(a, 3);
+  put({.name = "b", .queue = "r", .count = 4, .created = 2, .gang = "b"}, 3);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 4000 n1 n1 n1 n1; default/b: r spot 1000 n1; ");
+  world.Remove("a");
+  world.Remove("b");
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  world.PutGroup("a", /*minimum=*/3);
+  put(a, 3);
+  EXPECT_EQ(world.Cycle(), "default/a wants 4000 of 2000; ");
+  world.PutGroup("a", /*minimum=*/2);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; ");
+}
+
+// Goal: what fewer pods are promised is room for so many. Method: one that may have some at once and
+// evicts for them.
+TEST(QueuedGangsTest, FewerPodsArePromisedTheRoomThatTheyAskFor) {
+  TeamWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(2000);
+  const WorkloadSpec low = world.Gang({.name = "low", .count = 2, .created = 1});
+  EXPECT_EQ(world.Cycle(), "default/low: q spot 2000 n1 n1; ");
+  world.ComesTrue(low);
+  for (const std::string pod : {"low-0", "low-1"})
+    world.Put(TestPod{.name = pod, .cpu = 1000, .node = "n1", .group = "low"}, "low");
+  world.PutGroup("high", /*minimum=*/2);
+  model::WorkloadUpsert facts =
+      world.FactsOf({.name = "high", .count = 4, .priority = 5, .created = 2, .gang = "high"});
+  facts.slots[0].missing_max = 2;
+  world.engine.Apply(facts);
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+  EXPECT_EQ(world.Cycle(), "");
+  world.IsTold(low);
+  EXPECT_EQ(world.Cycle(), "");
+  world.Gone("low-0");
+  world.Gone("low-1");
+  world.Put(low);
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 2000 n1 n1; default/low lacks 2000; ");
 }
 
 // Goal: who may evict for its quota gets with it the room in the queue of its group that those have

@@ -179,6 +179,8 @@ void SecondPass::Forget(WorkloadId workload) {
 }
 
 void SecondPass::Sync(const model::State& state, WorkloadId workload) {
+  // Others may have been to start with it.
+  if (gangs_of_.contains(workload)) NoteQuota();
   Forget(workload);
   Plant(state, workload);
   const bool may_be_due = state.workloads().used(workload) &&

@@ -92,6 +92,12 @@ class SlotPlacer {
         joint_(options.joint),
         evicts_(options.joint && options.evicts) {}
 
+  // Another that decides alike, for a copy of the state.
+  [[nodiscard]] SlotPlacer For(model::State& copy, ClassCaches& caches, ClassPlaces& places,
+                               place::PreemptionScratch& scratch) const {
+    return {copy, evaluator_, caches, places, scratch, {.joint = joint_, .evicts = evicts_}};
+  }
+
   struct Found {
     std::vector<model::Slot> slots = {};
     std::vector<model::TopologyPlaces> topologies = {};

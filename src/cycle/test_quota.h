@@ -213,8 +213,9 @@ class QuotaWorld {
         if (why->gang->gang->bar != model::GroupBar::kNone) return "has a group that is kept out";
         if (why->gang->reasons.front().kind == model::ReasonKind::kQuotaShort)
           return fmt::format("has a group that lacks {}", why->gang->reasons.front().deficit);
-        return fmt::format("is {} of a group that needs {}", why->gang->gang->found,
-                           why->gang->gang->needed);
+        return fmt::format(
+            "is {} of a group that needs {}{}", why->gang->gang->found, why->gang->gang->needed,
+            why->behind.valid() ? fmt::format(" without {}", state().KeyOf(why->behind)) : "");
     }
     if (!why->places.empty()) {
       const model::PlacesRefusal& first = why->places.front();

@@ -38,6 +38,42 @@ void Admissions::NoteQueue(const model::State& state, const model::QueueName& qu
   scans_.NoteQuota();
 }
 
+Admissions::Noted Admissions::AllOf(const model::State& state) {
+  return {.workloads = state.changed_workloads().size(),
+          .queues = state.changed_queues().size(),
+          .relieved = state.relieved_queues().size()};
+}
+
+// What decisions of its own changed, beyond so many.
+void Admissions::NoteChanges(const model::State& state, const Noted& before) {
+  for (size_t i = before.workloads; i < state.changed_workloads().size(); ++i)
+    Sync(state, state.changed_workloads()[i]);
+  for (size_t i = before.queues; i < state.changed_queues().size(); ++i)
+    NoteQueue(state, state.changed_queues()[i]);
+  for (size_t i = before.relieved; i < state.relieved_queues().size(); ++i)
+    NoteRelieved(state, state.relieved_queues()[i]);
+}
+
+// Of those that may be evicted again.
+void Admissions::EndSparing(model::State& state, Instant now) {
+  std::vector<WorkloadId> due;
+  for (const auto& [workload, until] : spared_) {
+    if (until <= now) due.push_back(workload);
+  }
+  for (const WorkloadId workload : due) state.EndSparing(workload);
+}
+
+// Of those that don't stand in that queue's line any more.
+void Admissions::EndStrayPromises(model::State& state) {
+  for (const WorkloadId workload : std::exchange(moved_, {})) {
+    if (!state.workloads().used(workload)) continue;
+    const model::Reservation& promised = state.workloads().at(workload).promised;
+    if (promised == model::Reservation{}) continue;
+    if (entries_[workload.value].line != promised.cluster_queue)
+      state.EndQuotaPromise(workload, model::Cause::kRevoked);
+  }
+}
+
 // Whether all of the line are looked at again, for something in its tree is noted.
 bool Admissions::IsTreeNoted(const model::State& state, NameId line) const {
   const model::QueueName top = TopOf(state, {QueueKind::kClusterQueue, line});
@@ -54,6 +90,7 @@ void Admissions::NoteRelieved(const model::State& state, const model::QueueName&
 // What nodes refused, and would not any more.
 void Admissions::WakePlaceless(SlotPlacer& placer) {
   if (!std::exchange(nodes_lifted_, false)) return;
+  for (const WorkloadId workload : together_) WakeShape(workload);
   const bool all = std::exchange(yielding_, false);
   const std::vector<NameId> woken = lines_.WakePlaceless([&](const WorkloadLines::Shape& shape) {
     return all || std::ranges::any_of(shape.refusal->places,
@@ -100,6 +137,28 @@ bool Admissions::NoteByAge(const model::State& state, NameId line) {
   return by_age_.erase(line) > 0;
 }
 
+// Of one that is like no other: whatever it was refused for.
+void Admissions::WakeShape(WorkloadId workload) {
+  const NameId line = entries_[workload.value].line;
+  shortfalls_.Remove(line);
+  lines_.SetAlone(workload);
+  active_.insert(line);
+}
+
+// Those that are to start with one that waits in a tree where something is noted: what keeps any of
+// them waiting keeps all.
+void Admissions::WakeTogether(const model::State& state) {
+  std::set<WorkloadId> woken;
+  for (const WorkloadId workload : together_) {
+    if (!IsTreeNoted(state, entries_[workload.value].line) || woken.contains(workload)) continue;
+    woken.insert(workload);
+    for (const WorkloadId mate : MatesOf(state, workload)) {
+      if (together_.contains(mate)) woken.insert(mate);
+    }
+  }
+  for (const WorkloadId workload : woken) WakeShape(workload);
+}
+
 void Admissions::WakeLine(const model::State& state, NameId name) {
   shortfalls_.Remove(name);
   if (lines_.Find(name) == nullptr) return;
@@ -134,6 +193,7 @@ void Admissions::WakeTree(const model::State& state, QueueId root, Whom whom) {
 // Returns the roots of trees of which quota was given back: those of them that wait for it may have
 // it.
 std::set<QueueId> Admissions::WakeChanged(const model::State& state) {
+  WakeTogether(state);
   for (const auto& [kind, name] : std::exchange(changed_, {})) {
     if (const QueueId root = state.queues().Find(kind, name); root.valid()) {
       WakeTree(state, root, Whom::kAll);
@@ -258,7 +318,8 @@ std::optional<WorkloadLines::Place> Admissions::FirstToServe(const model::State&
 
 Instant Admissions::wake_at() const {
   if (!active_.empty() || !changed_.empty() || !lowered_.empty() || !relieved_.empty() ||
-      !untold_.empty() || !moved_.empty() || !unready_.empty() || nodes_lifted_) {
+      !untold_.empty() || !moved_.empty() || !unready_.empty() || !mates_moved_.empty() ||
+      nodes_lifted_) {
     return Instant{};
   }
   Instant at = later_.empty() ? Instant::Never() : later_.begin()->first;

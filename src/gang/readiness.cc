@@ -265,10 +265,42 @@ GroupId GroupNamed(const State& state, NameId gang) {
   return state.groups().FindKey(state.FindKey(state.NameOf(gang)));
 }
 
-// Members that there are, or were and did what they were to do, besides those that the workload's
-// job has now, which are to come. Of a role, or of any.
-uint32_t MembersBeside(const State& state, const model::Workload& workload, GroupId g,
-                       NameId role) {
+// Whose pods are to come, or are on their way: those that are to start together.
+struct Starting {
+  std::vector<const model::Workload*> workloads;
+  std::set<model::OwnerId> jobs;
+  void Add(const model::Workload& row) {
+    workloads.push_back(&row);
+    jobs.insert(row.job);
+  }
+};
+
+// Whether it holds quota, and goes on to.
+bool HoldsQuota(const model::Workload& row) {
+  return !ChargedTo(row).charges.empty() && row.status.active && !row.claimant.valid() &&
+         StageOf(row.status) != model::WorkloadStage::kEvicted;
+}
+
+// The workload, others of the group that hold quota, and `with`. Which pods are of one that names
+// no Job is not known.
+Starting StartingWith(const State& state, const model::Workload& workload, NameId gang,
+                      std::span<const model::WorkloadId> with) {
+  Starting starting;
+  starting.Add(workload);
+  const auto add = [&](model::WorkloadId id) {
+    const model::Workload& row = state.workloads().at(id);
+    if (row.job.valid() && !starting.jobs.contains(row.job)) starting.Add(row);
+  };
+  for (const model::WorkloadId id : with) add(id);
+  for (const model::WorkloadId id : state.slots().WorkloadsOf(gang)) {
+    if (HoldsQuota(state.workloads().at(id))) add(id);
+  }
+  return starting;
+}
+
+// Members that there are, or were and did what they were to do, besides those that the jobs have
+// now, which are to come. Of a role, or of any.
+uint32_t MembersBeside(const State& state, const Starting& starting, GroupId g, NameId role) {
   uint32_t count = 0;
   const model::GroupTable& groups = state.groups();
   groups.ForMembers(groups.at(g).key, [&](PodId pod) {
@@ -276,27 +308,41 @@ uint32_t MembersBeside(const State& state, const model::Workload& workload, Grou
     const MemberKind kind = groups.KindOf(pod);
     const bool there =
         kind == MemberKind::kWaiting || kind == MemberKind::kDecided || kind == MemberKind::kBound;
-    const bool counts = kind == MemberKind::kSucceeded || (there && row.job != workload.job);
+    const bool counts =
+        kind == MemberKind::kSucceeded || (there && !starting.jobs.contains(row.job));
     if (counts && (!role.valid() || row.role == role)) ++count;
   });
   return count;
 }
 
+// How many pods it has, or is promised, quota for; else all that it asks for.
+std::span<const uint32_t> CountsOf(const model::Workload& workload) {
+  const model::Reservation& charged = ChargedTo(workload);
+  return charged.charges.empty() ? workload.promised.counts : charged.counts;
+}
+uint32_t CountOf(const model::Workload& workload, size_t pod_set) {
+  const std::span<const uint32_t> counts = CountsOf(workload);
+  const uint32_t all = workload.slots[pod_set].count;
+  return pod_set < counts.size() ? std::min(all, counts[pod_set]) : all;
+}
+
 uint32_t PodsToCome(const model::Workload& workload, NameId gang, NameId role) {
   uint32_t count = 0;
-  for (const model::WorkloadSlots& set : workload.slots) {
-    if (set.gang == gang && (!role.valid() || set.role == role)) count += set.count;
+  for (size_t i = 0; i < workload.slots.size(); ++i) {
+    const model::WorkloadSlots& set = workload.slots[i];
+    if (set.gang == gang && (!role.valid() || set.role == role)) count += CountOf(workload, i);
   }
   return count;
 }
 
-// What it lacks members of, with all of the workload's; nothing: there are enough.
-std::optional<RoleNeed> LacksWith(const State& state, const model::Workload& workload, GroupId g,
+// What it lacks members of, with all that are to come; nothing: there are enough.
+std::optional<RoleNeed> LacksWith(const State& state, const Starting& starting, GroupId g,
                                   NameId gang) {
   const model::Group& group = state.groups().at(g);
   const auto lacks = [&](NameId role, int64_t minimum) -> std::optional<RoleNeed> {
-    const uint32_t beside = MembersBeside(state, workload, g, role);
-    const uint32_t to_come = PodsToCome(workload, gang, role);
+    const uint32_t beside = MembersBeside(state, starting, g, role);
+    uint32_t to_come = 0;
+    for (const model::Workload* row : starting.workloads) to_come += PodsToCome(*row, gang, role);
     if (int64_t{beside} + to_come >= minimum) return std::nullopt;
     return RoleNeed{
         .role = role, .needed = static_cast<uint32_t>(minimum - beside), .waiting = to_come};
@@ -306,12 +352,6 @@ std::optional<RoleNeed> LacksWith(const State& state, const model::Workload& wor
     if (auto role = lacks(m.role, m.count)) return role;
   }
   return lacks({}, group.min_member);
-}
-
-uint32_t NeededOf(const State& state, const model::Workload& workload, GroupId g) {
-  const int64_t needed =
-      int64_t{state.groups().at(g).min_member} - MembersBeside(state, workload, g, {});
-  return static_cast<uint32_t>(std::max(int64_t{0}, needed));
 }
 
 }  // namespace
@@ -347,13 +387,29 @@ std::vector<std::pair<NameId, GroupId>> GroupsOf(const State& state,
 
 }  // namespace
 
-std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id) {
+std::vector<uint32_t> AskedBy(const State& state, model::WorkloadId id) {
+  const model::Workload& workload = state.workloads().at(id);
+  const std::span<const uint32_t> counts = CountsOf(workload);
+  if (!counts.empty()) return {counts.begin(), counts.end()};
+  const bool promised = workload.promised != model::Reservation{};
+  if (promised || !ChargedTo(workload).charges.empty() || !MayStartWithFewer(workload)) return {};
+  std::vector<uint32_t> fewest;
+  for (uint32_t i = 0; i < workload.slots.size(); ++i) {
+    const model::WorkloadSlots& set = workload.slots[i];
+    fewest.push_back(std::max(set.count - set.missing_max, FewestOf(state, workload, i)));
+  }
+  return fewest;
+}
+
+std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id,
+                                  std::span<const model::WorkloadId> with) {
   const model::Workload& workload = state.workloads().at(id);
   const auto groups = GroupsOf(state, workload);
   for (const auto& [name, g] : groups) {
     if (!g.valid()) return Unready{};
     const model::Group& group = state.groups().at(g);
-    if (const auto lacks = LacksWith(state, workload, g, name)) {
+    const Starting starting = StartingWith(state, workload, name, with);
+    if (const auto lacks = LacksWith(state, starting, g, name)) {
       return Unready{model::Refusal{
           .reasons = {{.kind = model::ReasonKind::kGangIncomplete, .detail = lacks->role}},
           .gang = model::GangRefusal{
@@ -364,20 +420,29 @@ std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id) {
       if (barred && !IsForQuota(*barred)) return Unready{std::move(barred)};
     }
   }
-  for (const auto& [name, g] : groups) {
+  if (auto lacks = WhyNoRoom(state, id, AskedBy(state, id))) return Unready{*std::move(lacks)};
+  return std::nullopt;
+}
+
+std::optional<model::Refusal> WhyNoRoom(const State& state, model::WorkloadId id,
+                                        std::span<const uint32_t> counts) {
+  const model::Workload& workload = state.workloads().at(id);
+  for (const auto& [name, g] : GroupsOf(state, workload)) {
+    if (!g.valid()) continue;
     if (state.AsksForRest(g)) {
-      if (const auto lacks = state.ShortFor(g)) return Unready{RefusalOf(state, g, *lacks)};
+      if (const auto lacks = state.ShortFor(g)) return RefusalOf(state, g, *lacks);
     }
-    if (const auto lacks = state.ShortFor(id, g)) return Unready{RefusalOf(state, g, *lacks)};
+    if (const auto lacks = state.ShortFor(id, g, counts)) return RefusalOf(state, g, *lacks);
   }
   return std::nullopt;
 }
 
 std::vector<Shortage> ShortagesOf(const State& state, model::WorkloadId id) {
   std::vector<Shortage> shortages;
+  const std::vector<uint32_t> counts = AskedBy(state, id);
   for (const auto& [name, g] : GroupsOf(state, state.workloads().at(id))) {
     if (!g.valid()) continue;
-    for (const auto& [resource, amount] : state.ShortagesFor(id, g))
+    for (const auto& [resource, amount] : state.ShortagesFor(id, g, counts))
       shortages.push_back({.group = g, .resource = resource, .amount = amount});
   }
   return shortages;
@@ -392,25 +457,34 @@ bool IsNoneLess(std::span<const Shortage> before, std::span<const Shortage> now)
 }
 
 bool HasRoomNow(const State& state, model::WorkloadId id) {
+  const std::vector<uint32_t> counts = AskedBy(state, id);
   return std::ranges::all_of(GroupsOf(state, state.workloads().at(id)), [&](const auto& named) {
-    return !named.second.valid() || state.HasRoomNow(id, named.second);
+    return !named.second.valid() || state.HasRoomNow(id, named.second, counts);
   });
 }
 
 bool HasRoomWithout(State& state, model::Transaction& t, model::WorkloadId id,
-                    std::span<const model::WorkloadId> leave) {
+                    std::span<const model::WorkloadId> leave, std::span<const uint32_t> counts) {
   return std::ranges::all_of(GroupsOf(state, state.workloads().at(id)), [&](const auto& named) {
-    return named.second.valid() && state.HasRoomWithout(t, id, named.second, leave);
+    return named.second.valid() && state.HasRoomWithout(t, id, named.second, leave, counts);
   });
+}
+
+bool MayStartWithFewer(const model::Workload& workload) {
+  return std::ranges::any_of(workload.slots,
+                             [](const model::WorkloadSlots& set) { return set.missing_max > 0; });
 }
 
 uint32_t FewestOf(const State& state, const model::Workload& workload, uint32_t pod_set) {
   const model::WorkloadSlots& set = workload.slots[pod_set];
   const GroupId g = set.gang.valid() ? GroupNamed(state, set.gang) : GroupId{};
   if (!g.valid()) return 0;
-  const uint32_t needed = NeededOf(state, workload, g);
-  const uint32_t others = PodsToCome(workload, set.gang, {}) - set.count;
-  return std::min(set.count, needed > others ? needed - others : 0);
+  const Starting starting = StartingWith(state, workload, set.gang, {});
+  int64_t others = MembersBeside(state, starting, g, {});
+  for (const model::Workload* row : starting.workloads) others += PodsToCome(*row, set.gang, {});
+  others -= CountOf(workload, pod_set);
+  const int64_t needed = int64_t{state.groups().at(g).min_member} - others;
+  return static_cast<uint32_t>(std::clamp(needed, int64_t{0}, int64_t{set.count}));
 }
 
 }  // namespace berth::gang

@@ -54,9 +54,20 @@ struct Need {
 struct Unready {
   std::optional<model::Refusal> why;  // Nothing: the group is not there.
 };
-// Nothing: they could, as far as that is known before nodes are asked. O(members + places).
+// Nothing: they could, as far as that is known before nodes are asked, beside the members that are
+// there, and those that are to come of other workloads that hold quota, or of `with`. O(members + places + pod sets of those workloads).
 [[nodiscard]] std::optional<Unready> WhyUnready(const model::State& state,
-                                                model::WorkloadId workload);
+                                                model::WorkloadId workload,
+                                                std::span<const model::WorkloadId> with = {});
+// What the queues of its groups have too little of for so many of its pods, by pod set; empty: for
+// all. O(members + places).
+[[nodiscard]] std::optional<model::Refusal> WhyNoRoom(const model::State& state,
+                                                      model::WorkloadId workload,
+                                                      std::span<const uint32_t> counts);
+// For how many of its pods at least room is asked there: those that it has, or is promised, quota
+// for, else the fewest that it may start with. Empty: for all. O(members).
+[[nodiscard]] std::vector<uint32_t> AskedBy(const model::State& state, model::WorkloadId workload);
+[[nodiscard]] bool MayStartWithFewer(const model::Workload& workload);
 // How much of a resource is missing in the queue of a group, for who lacks nothing else.
 struct Shortage {
   model::GroupId group;
@@ -72,14 +83,17 @@ struct Shortage {
 // Whether those that leave the queues of its groups left as much as it lacked. O(members + places).
 [[nodiscard]] bool HasRoomNow(const model::State& state, model::WorkloadId workload);
 // Whether the workload, which waits for room in the queues of its groups, has it once those left
-// that it evicts. Tried in `t`. O(pods and places of those + members of their groups).
+// that it evicts, for so many of its pods. Tried in `t`. O(pods and places of those + members of
+// their groups).
 [[nodiscard]] bool HasRoomWithout(model::State& state, model::Transaction& t,
                                   model::WorkloadId workload,
-                                  std::span<const model::WorkloadId> leave);
+                                  std::span<const model::WorkloadId> leave,
+                                  std::span<const uint32_t> counts);
 // Whether none of its pods of such a group has or gets a node, or did what it was to do.
 // O(members).
 [[nodiscard]] bool NoneStarted(const model::State& state, const model::Workload& workload);
-// The fewest pods of the set with which its group could start, if all others come. O(members).
+// The fewest pods of the set with which its group could start, if all others come that are its own,
+// or of workloads that hold quota. O(members + pod sets of those).
 [[nodiscard]] uint32_t FewestOf(const model::State& state, const model::Workload& workload,
                                 uint32_t pod_set);
 

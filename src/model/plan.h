@@ -144,7 +144,9 @@ struct PlacesRefusal {
 // Why a workload has no quota: one thing at a time.
 struct WorkloadRefusal {
   QueueBar bar = QueueBar::kNone;
-  KeyId behind;                      // kBehind: the first of the queue. Good as long as that waits.
+  // kBehind: the first of the queue. kGang: who of those that are to start with it gets nothing; or
+  // invalid. Good as long as that waits.
+  KeyId behind;
   std::optional<Refusal> gang = {};  // kGang: why. Nothing: the group is not there.
   // Without a bar: of the first pod set that gets no flavors.
   Unfit unfit = Unfit::kNone;

@@ -429,7 +429,7 @@ std::optional<State::QuotaShort> State::ShortFor(GroupId group) const {
   return ShortIn(q, RestOf(group), {}, /*to_come=*/true);
 }
 
-State::Asked State::AskedBy(WorkloadId workload, GroupId group) const {
+State::Asked State::AskedBy(WorkloadId workload, GroupId group, Counts counts) const {
   const Workload& row = workloads_.at(workload);
   const NameId gang = vocabulary_.names.Find(KeyOf(groups_.at(group).key));
   Amounts own;
@@ -442,9 +442,10 @@ State::Asked State::AskedBy(WorkloadId workload, GroupId group) const {
   if (!ChargedTo(row).charges.empty()) {
     asked = own;
   } else {
-    for (const WorkloadSlots& set : row.slots) {
-      if (set.gang == gang)
-        AddAmounts(vocabulary_.classes.at(set.class_id).requests, set.count, asked);
+    for (size_t i = 0; i < row.slots.size(); ++i) {
+      const WorkloadSlots& set = row.slots[i];
+      const uint32_t count = i < counts.size() ? std::min(set.count, counts[i]) : set.count;
+      if (set.gang == gang) AddAmounts(vocabulary_.classes.at(set.class_id).requests, count, asked);
     }
   }
   AddRest(group, own);
@@ -453,10 +454,11 @@ State::Asked State::AskedBy(WorkloadId workload, GroupId group) const {
   return {.need = std::move(need), .own = std::move(own)};
 }
 
-std::optional<State::QuotaShort> State::ShortFor(WorkloadId workload, GroupId group) const {
+std::optional<State::QuotaShort> State::ShortFor(WorkloadId workload, GroupId group,
+                                                 Counts counts) const {
   const QueueId q = ChargedQueueOf(group);
   if (!q.valid()) return std::nullopt;
-  const Asked asked = AskedBy(workload, group);
+  const Asked asked = AskedBy(workload, group, counts);
   return ShortIn(q, asked.need, asked.own, /*to_come=*/true);
 }
 
@@ -467,7 +469,8 @@ bool State::AsksForRest(GroupId id) const {
   return IsKeptFor(group) && !HasClaims(id);
 }
 
-std::map<ResourceId, Amount> State::ShortagesFor(WorkloadId workload, GroupId group) const {
+std::map<ResourceId, Amount> State::ShortagesFor(WorkloadId workload, GroupId group,
+                                                 Counts counts) const {
   const QueueId q = ChargedQueueOf(group);
   std::map<ResourceId, Amount> shortages;
   if (!q.valid()) return shortages;
@@ -479,21 +482,21 @@ std::map<ResourceId, Amount> State::ShortagesFor(WorkloadId workload, GroupId gr
       amount = std::max(amount, lacks->deficit);
     }
   };
-  const Asked asked = AskedBy(workload, group);
+  const Asked asked = AskedBy(workload, group, counts);
   ask(asked.need, asked.own);
   if (AsksForRest(group)) ask(RestOf(group), {});
   return shortages;
 }
 
-bool State::HasRoomNow(WorkloadId workload, GroupId group) const {
+bool State::HasRoomNow(WorkloadId workload, GroupId group, Counts counts) const {
   const QueueId q = ChargedQueueOf(group);
   if (!q.valid()) return true;
-  const Asked asked = AskedBy(workload, group);
+  const Asked asked = AskedBy(workload, group, counts);
   return !ShortIn(q, asked.need, asked.own, /*to_come=*/false);
 }
 
 bool State::HasRoomWithout(Transaction& t, WorkloadId workload, GroupId group,
-                           std::span<const WorkloadId> leave) {
+                           std::span<const WorkloadId> leave, Counts counts) {
   const std::vector<GroupId> unsettled = unsettled_;
   const std::vector<GroupId> to_come = to_come_;
   const Transaction::Checkpoint start = t.checkpoint();
@@ -501,7 +504,7 @@ bool State::HasRoomWithout(Transaction& t, WorkloadId workload, GroupId group,
   unsettled_.insert(unsettled_.end(), to_come_.begin(), to_come_.end());
   to_come_.clear();
   SettleRests(t);
-  const bool room = ShortagesFor(workload, group).empty();
+  const bool room = ShortagesFor(workload, group, counts).empty();
   t.RollbackTo(start);
   unsettled_ = unsettled;
   to_come_ = to_come;

@@ -144,11 +144,14 @@ class State {
   void ChargeAsPlaced(Transaction& t, PodId member) const;
   // Whether what the group asks to be kept for it can be. O(members + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group) const;
-  // What the group's queue has too little of for all pods of the workload that name the group, or
-  // of one that holds quota for those that have places or are to come to some: beside what is
-  // reserved for them and for any of its members, once all that leave are gone. O(members + places
-  // + resources x levels).
-  [[nodiscard]] std::optional<QuotaShort> ShortFor(WorkloadId workload, GroupId group) const;
+  // What the group's queue has too little of for the pods of the workload that name it, or of
+  // one that holds quota for those that have places or are to come to some: beside what is reserved
+  // for them and for any of its members, once all that leave are gone. `counts`: with how many pods
+  // by pod set it is to start, here and below; empty: with all. O(members + places + resources x
+  // levels).
+  using Counts = std::span<const uint32_t>;
+  [[nodiscard]] std::optional<QuotaShort> ShortFor(WorkloadId workload, GroupId group,
+                                                   Counts counts = {}) const;
   // Moves whenever it may be another for whose group nothing is kept once it is evicted, or whose
   // group asks for more than its pods do.
   [[nodiscard]] uint64_t keeping_moves() const { return keeping_moves_; }
@@ -157,15 +160,16 @@ class State {
   // that start its pods. O(claims of those).
   [[nodiscard]] bool AsksForRest(GroupId group) const;
   // How much is missing of each resource, for that and for what the group asks to be kept for it.
-  [[nodiscard]] std::map<ResourceId, Amount> ShortagesFor(WorkloadId workload, GroupId group) const;
+  [[nodiscard]] std::map<ResourceId, Amount> ShortagesFor(WorkloadId workload, GroupId group,
+                                                          Counts counts = {}) const;
   // Whether there is room for that now, where others leave it, as well. O(members + places +
   // resources x levels).
-  [[nodiscard]] bool HasRoomNow(WorkloadId workload, GroupId group) const;
+  [[nodiscard]] bool HasRoomNow(WorkloadId workload, GroupId group, Counts counts = {}) const;
   // Whether nothing is once those workloads leave, as whom it evicts: with their pods, those to
   // come to them, and what is kept for their groups then. Tried in `t`, a transaction of this, and
   // taken back. O(pods and places of those + their groups' members) more.
   [[nodiscard]] bool HasRoomWithout(Transaction& t, WorkloadId workload, GroupId group,
-                                    std::span<const WorkloadId> leave);
+                                    std::span<const WorkloadId> leave, Counts counts = {});
   // What the group's queue could never have of that, whoever left it. O(members + resources x
   // levels).
   [[nodiscard]] std::optional<QuotaShort> NeverFor(GroupId group,
@@ -438,7 +442,7 @@ class State {
     std::vector<ResourceAmount> need;
     Amounts own;  // What of that is reserved for it.
   };
-  [[nodiscard]] Asked AskedBy(WorkloadId workload, GroupId group) const;
+  [[nodiscard]] Asked AskedBy(WorkloadId workload, GroupId group, Counts counts) const;
   void LeaveIn(Transaction& t, WorkloadId workload);
   [[nodiscard]] std::vector<uint32_t> ToComeOf(WorkloadId workload) const;
   [[nodiscard]] std::map<BundleId, uint32_t> ToComeOf(GroupId group, WorkloadId workload) const;

@@ -82,8 +82,16 @@ bool IsMadeFor(const model::Workload& row, std::string_view group, const model::
 // The groups that its pods name, and why they could not start.
 std::string UnreadyText(const model::Workload& row, const model::WorkloadRefusal& refusal,
                         const model::State& state) {
-  if (refusal.gang)
-    return "its pods could not start: " + FailedSchedulingText(*refusal.gang, state);
+  if (refusal.gang) {
+    const std::string why =
+        "its pods could not start: " + FailedSchedulingText(*refusal.gang, state);
+    if (!refusal.behind.valid()) return why;
+    return fmt::format(
+        "{}; it is to be admitted together with workload {}, whose pods are of the same PodGroup "
+        "and "
+        "which can't be now",
+        why, state.KeyOf(refusal.behind));
+  }
   for (const model::WorkloadSlots& slots : row.slots) {
     if (!slots.gang.valid()) continue;
     const std::string_view key = state.NameOf(slots.gang);

@@ -1,5 +1,7 @@
 """One engine for all three: a gang of Volcano's, Jobs of Kueue's and a Deployment that preempts, on one node."""
 
+import json
+
 import objects
 from cases_custom import CUSTOM, KUEUE, VOLCANO, named, told
 from cases_disruption import CLASSES
@@ -210,6 +212,34 @@ def gangs_made_ahead(test):
     test.kubectl("delete", "job", "short")
     test.wait("no PodGroup is left", lambda: not test.get(test.path("podgroups", group=VOLCANO))["items"])
     test.kubectl("delete", "queue.scheduling.volcano.sh", name, namespace=False)
+    remove_queues(test, name)
+
+
+@case("queued Jobs whose pods are of one PodGroup are admitted together or not at all", needs=CUSTOM)
+def jobs_of_one_group(test):
+    name = make_queues(test, "700m")
+    test.create(test.path("podgroups", group=VOLCANO), named("all", "PodGroup", VOLCANO, spec={"minMember": 4}))
+
+    def make(job):
+        made = queued(objects.job(job, parallelism=2, completions=2))
+        template = made["spec"]["template"]
+        template["metadata"] = {"annotations": {"scheduling.k8s.io/group-name": "all"}}
+        template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "200m"}}
+        test.kubectl("create", "-f", "-", stdin=made)
+
+    waits = lambda job, text: (lambda said: said[:2] == ("False", "WaitingForGang") and text in said[2])(says(test, job, "QuotaReserved"))
+    make("left")
+    test.wait("one alone could not start", lambda: waits("left", "it needs 4 more, and 2 wait"))
+    make("right")
+    for job in ("left", "right"):
+        test.wait("there is quota for one of them", lambda: waits(job, "it is to be admitted together with workload"))
+    test.kubectl("patch", "clusterqueue", name, "--type=json", "-p", json.dumps([
+        {"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "800m"}]), namespace=False)
+    for job in ("left", "right"):
+        test.wait("both run", lambda: len(nodes(test, job)) == 2)
+        test.equal(says(test, job, "Evicted")[0], None, "none was admitted in vain")
+    test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "podgroups", "--all")
     remove_queues(test, name)
 
 

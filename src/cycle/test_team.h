@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cycle/test_joint.h"
+#include "gang/readiness.h"
+
+// Test code: workloads whose pods are gangs of a queue.
+namespace berth::cycle {
+
+// With a queue of groups, `team`.
+class TeamWorld : public JointWorld {
+ public:
+  using JointWorld::JointWorld;
+  using JointWorld::Put;
+  void Team(int64_t cpu) {
+    engine.Apply(
+        model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                           .name = "team",
+                           .uid = "team",
+                           .parent = "root",
+                           .quotas = {{.flavor = {},
+                                       .resource = model::kCpu,
+                                       .quota = {.borrowing_limit = cpu, .lending_limit = 0}}}});
+  }
+  void PutGroup(const std::string& name, int32_t minimum = 2) {
+    model::GroupUpsert facts =
+        cycle::FactsOf(engine.vocabulary(), TestGroup{.name = name, .min_member = minimum});
+    facts.queue = "team";
+    engine.Apply(facts);
+  }
+  // A workload whose pods are of a group of its name in `team`.
+  WorkloadSpec Gang(WorkloadSpec spec, int32_t minimum = 2) {
+    PutGroup(spec.name, minimum);
+    spec.gang = spec.name;
+    Put(spec);
+    return spec;
+  }
+  // Members that are promised a place.
+  [[nodiscard]] uint32_t PromisedCount() const {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < state().groups().size(); ++i)
+      count += gang::PromisedOf(state(), model::GroupId{i});
+    return count;
+  }
+};
+
+}  // namespace berth::cycle

@@ -1,0 +1,154 @@
+// Goal: workloads whose pods are of one group, which could start with none of them alone, get quota
+// and places at once or not at all, and are told whom they wait for; whatever kept them waiting has
+// them looked at again. Method: two or three Jobs of a group, and one thing after the other that is
+// there for some of them only; audit and missed wake-ups after each cycle.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cycle/test_team.h"
+
+namespace berth::cycle {
+namespace {
+
+class TogetherWorld : public TeamWorld {
+ public:
+  explicit TogetherWorld(int32_t minimum = 4)
+      : TeamWorld(
+            Engine::Options{.preemption = true, .joint_placement = true, .second_pass_delay = {}}) {
+    Put(TestNode{.name = "n1", .cpu = 9000});
+    Team(9000);
+    PutGroup("g", minimum);
+  }
+  using TeamWorld::Put;
+  void Queue(const std::string& name, int64_t cpu, bool strict = false) {
+    Put(QueueSpec{.name = name, .flavors = {{"spot", cpu}}, .strict = strict});
+  }
+};
+
+WorkloadSpec Of(const std::string& name, const std::string& queue, int64_t created) {
+  return {.name = name, .queue = queue, .count = 2, .created = created, .gang = "g"};
+}
+
+TEST(TogetherTest, ThoseOfOneGroupAreAdmittedAtOnce) {
+  TogetherWorld world;
+  world.Queue("q", 9000);
+  world.Put(Of("a", "q", 1));
+  EXPECT_EQ(world.Cycle(), "default/a is 2 of a group that needs 4; ");
+  world.Put(Of("b", "q", 2));
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; default/b: q spot 2000 n1 n1; ");
+  world.ComesTrue(Of("a", "q", 1));
+  EXPECT_EQ(world.Cycle(), "") << "the other's is under way";
+  world.ComesTrue(Of("b", "q", 2));
+  EXPECT_EQ(world.Cycle(), "");
+  for (const std::string pod : {"a-0", "a-1"})
+    world.Put(TestPod{.name = pod, .cpu = 1000, .group = "g"}, "a");
+  EXPECT_EQ(world.Cycle(), "");
+  for (const std::string pod : {"b-0", "b-1"})
+    world.Put(TestPod{.name = pod, .cpu = 1000, .group = "g"}, "b");
+  EXPECT_EQ(world.Cycle(),
+            "default/a-0 on n1; default/a-1 on n1; default/b-0 on n1; default/b-1 on n1; ");
+}
+
+TEST(TogetherTest, OfSeveralQueuesWhoeverLacksQuotaKeepsTheOtherWaiting) {
+  for (const std::string lacks : {"a", "b"}) {
+    TogetherWorld world;
+    world.Queue("q", lacks == "a" ? 1000 : 2000);
+    world.Queue("r", lacks == "b" ? 1000 : 2000);
+    world.Put(Of("a", "q", 1));
+    world.Put(Of("b", "r", 2));
+    const std::string other = lacks == "a" ? "b" : "a";
+    EXPECT_EQ(world.Cycle(), "default/" + lacks + " wants 2000 of 1000; default/" + other +
+                                 " is 2 of a group that needs 4 without default/" + lacks + "; ");
+    EXPECT_EQ(world.Cycle(), "");
+    world.Queue(lacks == "a" ? "q" : "r", 2000);
+    EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; default/b: r spot 2000 n1 n1; ");
+  }
+}
+
+// What is there for one of them, and not for both: quota, nodes, the room of their group's queue.
+TEST(TogetherTest, WhatIsThereForOneOfThemGoesToOthers) {
+  const std::string waits =
+      "default/a is 2 of a group that needs 4 without default/b; "
+      "default/b is 2 of a group that needs 4 without default/a; ";
+  const std::string both = "default/a: q spot 2000 n1 n1; default/b: q spot 2000 n1 n1; ";
+  for (const std::string of : {"quota", "nodes", "room"}) {
+    TogetherWorld world;
+    const auto give = [&](int64_t cpu) {
+      if (of == "quota") world.Queue("q", cpu);
+      if (of == "nodes") world.Put(TestNode{.name = "n1", .cpu = cpu});
+      if (of == "room") world.Team(cpu);
+    };
+    world.Queue("q", 5000);
+    give(3000);
+    world.Put(Of("a", "q", 1));
+    world.Put(Of("b", "q", 2));
+    EXPECT_EQ(world.Cycle(), waits) << of;
+    EXPECT_EQ(world.Cycle(), "") << of;
+    // Nothing is kept for who can't start.
+    world.Put(WorkloadSpec{.name = "small", .created = 3});
+    EXPECT_EQ(world.Cycle(), "default/small: q spot 1000 n1; ") << of;
+    world.Remove("small");
+    world.Cycle();
+    give(4000);
+    EXPECT_EQ(world.Cycle(), both) << of;
+  }
+}
+
+TEST(TogetherTest, AsManyAreAdmittedAsTheirGroupNeeds) {
+  TogetherWorld world;
+  world.Queue("q", 4000);
+  world.Queue("r", 2000);
+  world.Queue("none", 0);
+  world.Put(Of("a", "q", 1));
+  world.Put(Of("b", "none", 2));
+  world.Put(Of("c", "r", 3));
+  world.Put(Of("d", "q", 4));
+  EXPECT_EQ(world.Cycle(),
+            "default/a: q spot 2000 n1 n1; default/c: r spot 2000 n1 n1; "
+            "default/d: q spot 2000 n1 n1; default/b wants 2000 of 0; ");
+}
+
+// The rest of a gang is not to be evicted for, and whoever waits in a strict queue is passed by none
+// but those that its gang takes along.
+TEST(TogetherTest, AGangStandsWhereItsFirstDoes) {
+  TogetherWorld world;
+  world.Queue("q", 4000, /*strict=*/true);
+  world.Put(Of("a", "q", 1));
+  world.Put(WorkloadSpec{.name = "between", .queue = "q", .count = 3, .created = 2});
+  world.Put(Of("b", "q", 3));
+  EXPECT_EQ(world.Cycle(),
+            "default/a: q spot 2000 n1 n1; default/b: q spot 2000 n1 n1; "
+            "default/between lacks 3000; ");
+}
+
+// Of whom is left the gang can't start: it gives up what it has, or waits as any that is alone.
+TEST(TogetherTest, WhoIsLeftAloneGivesItsQuotaBack) {
+  TogetherWorld world;
+  world.Queue("q", 9000);
+  world.Put(Of("a", "q", 1));
+  world.Put(Of("b", "q", 2));
+  world.Cycle();
+  world.ComesTrue(Of("a", "q", 1));
+  world.ComesTrue(Of("b", "q", 2));
+  EXPECT_EQ(world.Cycle(), "");
+  world.Remove("b");
+  EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+}
+
+TEST(TogetherTest, WhoseMateGoesWaitsInNobodysWay) {
+  TogetherWorld world;
+  world.Queue("q", 3000, /*strict=*/true);
+  world.Put(Of("a", "q", 1));
+  world.Put(Of("b", "q", 2));
+  world.Put(WorkloadSpec{.name = "small", .created = 3});
+  EXPECT_EQ(world.Cycle(),
+            "default/a is 2 of a group that needs 4 without default/b; "
+            "default/b behind default/a; default/small behind default/a; ");
+  world.Remove("b");
+  EXPECT_EQ(world.Cycle(),
+            "default/small: q spot 1000 n1; default/a is 2 of a group that needs 4; ");
+}
+
+}  // namespace
+}  // namespace berth::cycle
