@@ -289,6 +289,36 @@ TEST(QueuedGangsTest, FewerPodsArePromisedTheRoomThatTheyAskFor) {
   EXPECT_EQ(world.Cycle(), "default/high: q spot 2000 n1 n1; default/low lacks 2000; ");
 }
 
+// Goal: who can't come back does not keep its quota. Method: a gang that ran, and none of whose pods
+// runs any more; its queue is given less than it needs, or is used by others meanwhile.
+TEST(QueuedGangsTest, AGangThatCanNeverComeBackGivesItsQuotaBack) {
+  for (const bool never : {false, true}) {
+    TeamWorld world({.joint_placement = true, .second_pass_delay = {}});
+    world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+    for (const std::string node : {"n1", "n2"}) world.Put(TestNode{.name = node, .cpu = 1000});
+    world.Team(3000);
+    const WorkloadSpec low = world.Gang({.name = "low", .count = 2, .created = 1});
+    EXPECT_EQ(world.Cycle(), "default/low: q spot 2000 n1 n2; ");
+    world.ComesTrue(low);
+    world.Put(TestPod{.name = "low-0", .cpu = 1000, .node = "n1", .group = "low"}, "low");
+    world.Put(TestPod{.name = "low-1", .cpu = 1000, .node = "n2", .group = "low"}, "low");
+    // More important pods take their nodes.
+    for (const std::string n : {"1", "2"}) {
+      world.Put(TestPod{.name = "high-" + n, .cpu = 1000, .priority = 9, .node = "n" + n});
+      world.Gone(n == "1" ? "low-0" : "low-1");
+    }
+    EXPECT_EQ(world.Cycle(), "");
+    if (!never) {
+      // Others have their room, for now.
+      world.Put(TestNode{.name = "n3", .cpu = 3000});
+      world.PutGroup("other", /*minimum=*/1);
+      world.Put(TestPod{.name = "other-0", .cpu = 3000, .node = "n3", .group = "other"}, "other");
+    }
+    world.Team(never ? 1000 : 3000);
+    EXPECT_EQ(world.Cycle(), never ? "default/low gives up; " : "");
+  }
+}
+
 // Goal: who may evict for its quota gets with it the room in the queue of its group that those have
 // whom it evicts, and only for that. Method: a gang fills the queue of its group and the quota, or
 // the queue alone; strangers fill it, who may not be evicted.

@@ -385,6 +385,24 @@ std::vector<std::pair<NameId, GroupId>> GroupsOf(const State& state,
   return groups;
 }
 
+// What as few of its pods as the group could start with ask for at once.
+std::vector<model::ResourceAmount> LeastOf(const State& state, const model::Workload& workload,
+                                           NameId gang) {
+  std::map<model::ResourceId, Amount> sums;
+  for (uint32_t i = 0; i < workload.slots.size(); ++i) {
+    const model::WorkloadSlots& set = workload.slots[i];
+    if (set.gang != gang) continue;
+    const uint32_t count = FewestOf(state, workload, i);
+    const model::BundleId requests = state.vocabulary().classes.at(set.class_id).requests;
+    for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests))
+      sums[a.resource] += count * a.amount;
+  }
+  std::vector<model::ResourceAmount> least;
+  for (const auto& [resource, amount] : sums)
+    least.push_back({.resource = resource, .amount = amount});
+  return least;
+}
+
 }  // namespace
 
 std::vector<uint32_t> AskedBy(const State& state, model::WorkloadId id) {
@@ -427,12 +445,17 @@ std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id,
 std::optional<model::Refusal> WhyNoRoom(const State& state, model::WorkloadId id,
                                         std::span<const uint32_t> counts) {
   const model::Workload& workload = state.workloads().at(id);
+  const bool holds = !ChargedTo(workload).charges.empty();
   for (const auto& [name, g] : GroupsOf(state, workload)) {
     if (!g.valid()) continue;
     if (state.AsksForRest(g)) {
       if (const auto lacks = state.ShortFor(g)) return RefusalOf(state, g, *lacks);
     }
     if (const auto lacks = state.ShortFor(id, g, counts)) return RefusalOf(state, g, *lacks);
+    if (!holds) continue;
+    // Those without places stand in line, and may never have any.
+    if (const auto lacks = state.NeverFor(g, LeastOf(state, workload, name)))
+      return RefusalOf(state, g, *lacks);
   }
   return std::nullopt;
 }

@@ -55,7 +55,9 @@ struct Unready {
   std::optional<model::Refusal> why;  // Nothing: the group is not there.
 };
 // Nothing: they could, as far as that is known before nodes are asked, beside the members that are
-// there, and those that are to come of other workloads that hold quota, or of `with`. O(members + places + pod sets of those workloads).
+// there, and those that are to come of other workloads that hold quota, or of `with`. Of who holds
+// quota: also if the queue could never hold again what its group needs of it, and none of its pods
+// runs. O(members + places + pod sets of those workloads).
 [[nodiscard]] std::optional<Unready> WhyUnready(const model::State& state,
                                                 model::WorkloadId workload,
                                                 std::span<const model::WorkloadId> with = {});
