@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/custom_schema.h"
 #include "api/object.h"
+#include "api/ratchet.h"
 #include "api/validate_common.h"
 #include "api/well_known.h"
 
@@ -339,58 +342,96 @@ constexpr std::array<Named, 35> kRules = {{
     {"exactly one of the fields in [universal individual] must be set", OneOfTwo},
 }};
 
+// The nearest value around a rule's that can be told to go on from an old one.
+struct Standing {
+  const Json& value;
+  const Json& old;
+  SchemaNode node;
+};
+
 class Walker {
  public:
   explicit Walker(const Schema& schema) : schema_(schema) {}
 
-  // An item of a list or map is never told what it replaces: no rule there asks.
-  void Object(const Type& type, const Json& object, const Json* old, const Path* parent) {
+  // A value that a rule may be about: what it replaces, or null, and the nearest that replaces
+  // something; null where none does, and for the object itself, whose metadata are never the same.
+  struct Change {
+    const Json& value;
+    const Json* before;
+    const Standing* standing;
+  };
+
+  void Object(const Type& type, const Change& change, const Path* parent) {
     for (const Field& field : type.fields) {
-      const Json* value = FindMember(object, field.name);
+      const Json* value = FindMember(change.value, field.name);
       if (value == nullptr) continue;
       const Path path = parent == nullptr ? Path(field.name) : parent->At(field.name);
-      const Json* before = old == nullptr ? nullptr : FindMember(*old, field.name);
-      Value(field, *value, before, path);
+      const Json* before =
+          change.before == nullptr ? nullptr : FindMember(*change.before, field.name);
+      const SchemaNode node(schema_, field);
+      WithStanding({*value, before, change.standing}, node,
+                   [&](const Change& member) { Value(node, field, member, path); });
     }
   }
 
-  void Ask(std::string_view messages, const Json& self, const Json* before, const Path* path) {
+  void Ask(std::string_view messages, const Change& change, const Path* path) {
     while (!messages.empty()) {
       const std::string_view message = messages.substr(0, messages.find('\n'));
       messages.remove_prefix(std::min(message.size() + 1, messages.size()));
       const Rule rule = FindRule(message);
-      const Verdict verdict = rule == nullptr ? Verdict{} : rule(self, before);
-      if (!verdict.fine) Add(verdict, self, path, message);
+      const Verdict verdict = rule == nullptr ? Verdict{} : rule(change.value, change.before);
+      if (!verdict.fine) Add(verdict, change, path, message);
     }
   }
 
   [[nodiscard]] FieldErrors TakeErrors() { return std::move(errors_); }
+  [[nodiscard]] std::vector<std::string> TakeWarnings() { return std::move(warnings_); }
 
  private:
-  void Value(const Field& field, const Json& value, const Json* before, const Path& path) {
+  // Calls visit(change) with what the value itself replaces as its standing, if anything.
+  template <typename F>
+  static void WithStanding(const Change& change, const SchemaNode& node, const F& visit) {
+    if (change.before == nullptr) return visit(change);
+    const Standing own{change.value, *change.before, node};
+    visit({change.value, change.before, &own});
+  }
+
+  void Value(const SchemaNode& node, const Field& field, const Change& change, const Path& path) {
     const Constraints& constraints = schema_.constraints(field);
-    Ask(constraints.validations, value, before, &path);
-    if (field.shape == Shape::kList && value.is_array()) {
-      const JsonArray& items = value.get_array();
-      for (size_t i = 0; i < items.size(); ++i) Item(field, items[i], nullptr, path.Item(i));
-    } else if (field.shape == Shape::kMap && value.is_object()) {
-      for (const auto& [key, item] : value.get_object()) Item(field, item, nullptr, path.At(key));
+    Ask(constraints.validations, change, &path);
+    const auto item = [&](const SchemaNode& schema, const Change& part, const Path& at) {
+      WithStanding(part, schema, [&](const Change& known) { Item(field, known, at); });
+    };
+    if (field.shape == Shape::kList && change.value.is_array()) {
+      const OldItems old_items(node, change.before, steps_);
+      const JsonArray& items = change.value.get_array();
+      for (size_t i = 0; i < items.size(); ++i) {
+        const Json* before = old_items.Of(items[i], steps_);
+        item(node.KeyedItem().value_or(node), {items[i], before, change.standing}, path.Item(i));
+      }
+    } else if (field.shape == Shape::kMap && change.value.is_object()) {
+      for (const auto& [key, value] : change.value.get_object()) {
+        const Json* before = change.before == nullptr ? nullptr : FindMember(*change.before, key);
+        item(*node.Member(key), {value, before, change.standing}, path.At(key));
+      }
     } else if (field.shape == Shape::kOne && field.value == berth::api::Value::kObject) {
       const Type type = schema_.at(field.type);
-      Object(type, value, before, &path);
+      Object(type, change, &path);
     }
   }
 
-  void Item(const Field& field, const Json& item, const Json* before, const Path& path) {
-    Ask(schema_.constraints(field).item_validations, item, before, &path);
+  void Item(const Field& field, const Change& change, const Path& path) {
+    Ask(schema_.constraints(field).item_validations, change, &path);
     if (field.value == berth::api::Value::kObject) {
       const Type type = schema_.at(field.type);
-      Object(type, item, before, &path);
+      Object(type, change, &path);
     }
   }
 
   // Upstream shows scalars; of others nothing, or their type where the rule itself came to grief.
-  void Add(const Verdict& verdict, const Json& self, const Path* path, std::string_view message) {
+  void Add(const Verdict& verdict, const Change& change, const Path* path,
+           std::string_view message) {
+    const Json& self = change.value;
     FieldError error{FieldErrorType::kInvalid, path == nullptr ? "<nil>" : path->text(), "",
                      std::string(message)};
     if (!verdict.missing.empty()) {
@@ -399,11 +440,19 @@ class Walker {
     } else if (!self.is_object() && !self.is_array()) {
       error.value = boost::json::serialize(self);
     }
-    errors_.push_back(std::move(error));
+    // A rule that came to grief is no answer about the value.
+    const Standing* const at = verdict.missing.empty() ? change.standing : nullptr;
+    if (at != nullptr && IsUnchanged(at->node, at->value, at->old, steps_)) {
+      warnings_.push_back(ToString(error));
+    } else {
+      errors_.push_back(std::move(error));
+    }
   }
 
   const Schema& schema_;
+  int64_t steps_ = kCheckStepsMax;  // Of comparisons.
   FieldErrors errors_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace
@@ -429,11 +478,13 @@ bool HasRules(const Schema& schema, TypeId type) {
   return false;
 }
 
-FieldErrors CheckRules(const Schema& schema, TypeId type, const Json& document, const Json* old) {
+FieldErrors CheckRules(const Schema& schema, TypeId type, const Json& document, const Json* old,
+                       std::vector<std::string>& warnings) {
   Walker walker(schema);
   const Type root = schema.at(type);
-  walker.Ask(root.validations, document, old, nullptr);
-  walker.Object(root, document, old, nullptr);
+  walker.Ask(root.validations, {document, old, nullptr}, nullptr);
+  walker.Object(root, {document, old, nullptr}, nullptr);
+  std::ranges::move(walker.TakeWarnings(), std::back_inserter(warnings));
   return walker.TakeErrors();
 }
 

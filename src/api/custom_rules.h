@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/field_error.h"
 #include "api/json.h"
@@ -26,8 +28,9 @@ using Rule = Verdict (*)(const Json& self, const Json* before);
 [[nodiscard]] bool HasRules(const Schema& schema, TypeId type);
 
 // What the rules of a whole document answer, in apiextensions' words. `old` is null for a new one.
-// REQUIRES: its types are right (api/structural.h).
+// Of a value that is what it was, which an older definition may have let in, `warnings` gets it
+// instead.
 [[nodiscard]] FieldErrors CheckRules(const Schema& schema, TypeId type, const Json& document,
-                                     const Json* old);
+                                     const Json* old, std::vector<std::string>& warnings);
 
 }  // namespace berth::api

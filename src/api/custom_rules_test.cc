@@ -2,6 +2,7 @@
 // 1.36.3. Method: each rule kept, broken, and where it asks for the past, changed.
 #include "api/custom_rules.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,14 +15,17 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+// What is refused, then what is warned of.
 Texts Answers(KindId kind, std::string_view text, std::string_view old_text = "") {
   const Json document = boost::json::parse(text);
   const Json old = old_text.empty() ? Json() : Json(boost::json::parse(old_text));
   Texts answers;
+  Texts warnings;
   for (const FieldError& error : CheckRules(BuiltinSchema(), static_cast<TypeId>(kind), document,
-                                            old_text.empty() ? nullptr : &old)) {
+                                            old_text.empty() ? nullptr : &old, warnings)) {
     answers.push_back(ToString(error));
   }
+  for (const std::string& warning : warnings) answers.push_back("Warning: " + warning);
   return answers;
 }
 
@@ -55,6 +59,54 @@ TEST(CustomRulesTest, KindsWithoutRulesAreKnown) {
   EXPECT_FALSE(has(KindId::kWorkloadPriorityClass));
   EXPECT_TRUE(has(KindId::kWorkload));
   EXPECT_TRUE(has(KindId::kTopology));
+}
+
+TEST(CustomRulesTest, OfWhatAnUpdateLeavesAsItWasIsWarned) {
+  const KindId kind = KindId::kResourceFlavor;
+  constexpr std::string_view kTaints =
+      R"("nodeTaints":[{"key":"a","effect":"Odd"},{"key":"c","value":"d","effect":"NoSchedule"}])";
+  const auto spec = [](std::string_view members) {
+    return fmt::format(R"({{"spec":{{{}}}}})", members);
+  };
+  const std::string old = spec(kTaints);
+  const std::string answer =
+      "spec.nodeTaints: Invalid value: supported taint effect values: 'NoSchedule', "
+      "'PreferNoSchedule', 'NoExecute'";
+  EXPECT_EQ(Answers(kind, old), (Texts{answer}));
+  EXPECT_EQ(Answers(kind, old, old), (Texts{"Warning: " + answer}));
+  EXPECT_EQ(Answers(kind, spec(fmt::format(R"({},"nodeLabels":{{}})", kTaints)), old),
+            (Texts{"Warning: " + answer}));
+  std::string other(old);
+  other.replace(other.find(R"("d")"), 3, R"("e")");
+  EXPECT_EQ(Answers(kind, other, old), (Texts{answer}));
+  // Of a rule that can't be told, and of the whole object, it is refused.
+  const std::string unlabelled = spec(R"("topologyName":"t")");
+  EXPECT_EQ(Answers(kind, unlabelled, unlabelled),
+            (Texts{R"(spec: Invalid value: "object": no such key: nodeLabels evaluating rule: at )"
+                   "least one nodeLabel is required when topology is set"}));
+  constexpr std::string_view kWorkload =
+      R"({"spec":{"podSets":[{"name":"a"},{"name":"b"}]},"status":{"admission":{)"
+      R"("podSetAssignments":[{"name":"a"}]},"conditions":[{"type":"QuotaReserved",)"
+      R"("status":"True"}]}})";
+  EXPECT_EQ(Answers(KindId::kWorkload, kWorkload, kWorkload).at(0).find("Warning"),
+            std::string::npos);
+}
+
+TEST(CustomRulesTest, WhatStandsInAListAsAWholeIsWhatThatIs) {
+  const KindId kind = KindId::kClusterQueue;
+  const auto groups = [](std::string_view quota, std::string_view more = "") {
+    return fmt::format(R"({{"spec":{{{}"resourceGroups":[{{"coveredResources":["cpu"],"flavors":[)"
+                       R"({{"name":"f","resources":[{{"name":"cpu","nominalQuota":{}}},)"
+                       R"({{"name":"b","nominalQuota":1}}]}}]}}]}}}})",
+                       more, quota);
+  };
+  const std::string answer =
+      "spec.resourceGroups[0]: Invalid value: flavors must have the same number of resources as "
+      "the coveredResources";
+  const std::string old = groups("1");
+  EXPECT_EQ(Answers(kind, groups("1", R"("stopPolicy":"Hold",)"), old),
+            (Texts{"Warning: " + answer}));
+  EXPECT_EQ(Answers(kind, groups("2"), old), (Texts{answer}));
 }
 
 TEST(CustomRulesTest, Tolerations) {

@@ -12,9 +12,9 @@
 #include <set>
 #include <utility>
 
-#include "api/custom_ratchet.h"
 #include "api/formats.h"
 #include "api/object.h"
+#include "api/ratchet.h"
 #include "api/schema_errors.h"
 #include "api/text.h"
 #include "api/unknown_fields.h"
@@ -271,7 +271,7 @@ class Checker {
              const Json* old = nullptr) {
     Take(1);
     if (IsDone() || (value.is_null() && schema.nullable)) return;
-    if (old != nullptr && IsUnchanged(schema, value, *old, steps_)) return;
+    if (old != nullptr && IsUnchanged(SchemaNode(schema), value, *old, steps_)) return;
     if (IsDone()) return;
     if (!HasType(schema, value)) {
       if (Tells()) WrongType(schema, value, path);
@@ -353,7 +353,7 @@ class Checker {
 
   void List(const CustomSchema& schema, const JsonArray& items, const Path& path, const Json* old) {
     if (!schema.items.empty()) {
-      const OldItems old_items(schema, old, steps_);
+      const OldItems old_items(SchemaNode(schema), old, steps_);
       for (size_t i = 0; i < items.size() && !IsDone(); ++i)
         Value(schema.items.front(), items[i], path.Item(i), old_items.Of(items[i], steps_));
     }

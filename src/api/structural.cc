@@ -14,8 +14,10 @@
 #include <string_view>
 #include <utility>
 
+#include "api/custom_schema.h"
 #include "api/object.h"
 #include "api/patterns.h"
+#include "api/ratchet.h"
 #include "api/schema_errors.h"
 #include "api/text.h"
 #include "api/timestamp.h"
@@ -245,7 +247,8 @@ class Checker {
  public:
   explicit Checker(const Schema& schema) : schema_(schema) {}
 
-  void Object(const Type& type, const JsonObject& object, const Path* parent) {
+  // `old` is what the object replaces, or null; so it is below.
+  void Object(const Type& type, const JsonObject& object, const Json* old, const Path* parent) {
     const auto path_of = [&](const Field& field) {
       return parent == nullptr ? Path(field.name) : parent->At(field.name);
     };
@@ -257,9 +260,14 @@ class Checker {
     for (const Field& field : type.fields) {
       if (parent == nullptr && IsMetadata(field)) continue;
       const Json* value = object.if_contains(field.name);
-      if (value != nullptr) Member(field, *value, path_of(field));
+      if (value != nullptr)
+        Member(field, *value, old == nullptr ? nullptr : FindMember(*old, field.name),
+               path_of(field));
     }
   }
+
+  [[nodiscard]] bool has_duplicates() const { return !duplicates_.empty(); }
+  void ForgetDuplicates() { duplicates_.clear(); }
 
   [[nodiscard]] FieldErrors TakeErrors() {
     std::ranges::move(duplicates_, std::back_inserter(errors_));
@@ -267,44 +275,63 @@ class Checker {
   }
 
  private:
-  void Member(const Field& field, const Json& value, const Path& path) {
+  [[nodiscard]] bool IsLetThrough(const SchemaNode& node, const Json& value, const Json* old) {
+    return old != nullptr && IsUnchanged(node, value, *old, steps_);
+  }
+
+  void Member(const Field& field, const Json& value, const Json* old, const Path& path) {
+    if (IsLetThrough({schema_, field}, value, old)) return;
     switch (field.shape) {
       case Shape::kOne:
-        Item(field, value, path);
+        Item(field, value, old, path);
         return;
       case Shape::kList:
-        List(field, value, path);
+        List({schema_, field}, field, {value, old}, path);
         return;
       case Shape::kMap:
       case Shape::kMapOfLists:
-        Map(field, value, path);
+        Map(field, {value, old}, path);
         return;
     }
   }
 
-  void Map(const Field& field, const Json& value, const Path& path) {
-    if (!value.is_object()) {
-      AddType(errors_, path, value, "object");
+  // A value and what it was, or null.
+  struct Change {
+    const Json& value;
+    const Json* old;
+  };
+
+  void Map(const Field& field, const Change& change, const Path& path) {
+    if (!change.value.is_object()) {
+      AddType(errors_, path, change.value, "object");
       return;
     }
-    const JsonObject& map = value.get_object();
+    const JsonObject& map = change.value.get_object();
     CheckCountMax(field, path, map.size());
     for (const auto& [key, item] : map) {
+      const std::optional<SchemaNode> node = SchemaNode(schema_, field).Member(key);
+      const Json* old = change.old == nullptr ? nullptr : FindMember(*change.old, key);
+      if (IsLetThrough(*node, item, old)) continue;
       if (field.shape == Shape::kMap) {
-        Item(field, item, path.At(key));
+        Item(field, item, old, path.At(key));
       } else {
-        List(field, item, path.At(key));
+        List(*node, field, {item, old}, path.At(key));
       }
     }
   }
 
-  void List(const Field& field, const Json& value, const Path& path) {
-    if (!value.is_array()) {
-      AddType(errors_, path, value, "array");
+  void List(const SchemaNode& node, const Field& field, const Change& change, const Path& path) {
+    if (!change.value.is_array()) {
+      AddType(errors_, path, change.value, "array");
       return;
     }
-    const JsonArray& items = value.get_array();
-    for (size_t i = 0; i < items.size(); ++i) Item(field, items[i], path.Item(i));
+    const JsonArray& items = change.value.get_array();
+    const OldItems old_items(node, change.old, steps_);
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Json* old = old_items.Of(items[i], steps_);
+      if (old == nullptr || !IsLetThrough(*node.KeyedItem(), items[i], old))
+        Item(field, items[i], old, path.Item(i));
+    }
     const int64_t count_min = schema_.constraints(field).count_min;
     if (std::cmp_less(items.size(), count_min)) {
       errors_.push_back(InvalidField(
@@ -331,13 +358,13 @@ class Checker {
     }
   }
 
-  void Item(const Field& field, const Json& value, const Path& path) {
+  void Item(const Field& field, const Json& value, const Json* old, const Path& path) {
     const Constraints& constraints = schema_.constraints(field);
     if (!HasType(value, field.value)) {
       AddWrongType(field.value, value, path);
     } else if (field.value == Value::kObject) {
       const Type type = schema_.at(field.type);
-      Object(type, value.get_object(), &path);
+      Object(type, value.get_object(), old, &path);
     } else if (value.is_string()) {
       CheckText(field.value, constraints, value.get_string(), path);
     } else if (value.is_int64()) {
@@ -418,6 +445,7 @@ class Checker {
   }
 
   const Schema& schema_;
+  int64_t steps_ = kCheckStepsMax;  // Of comparisons.
   FieldErrors errors_;
   FieldErrors duplicates_;
 };
@@ -436,7 +464,23 @@ void ApplySchemaDefaults(const Schema& schema, TypeId type, JsonObject& document
 
 FieldErrors CheckSchema(const Schema& schema, TypeId type, const JsonObject& document) {
   Checker checker(schema);
-  checker.Object(schema.at(type), document, nullptr);
+  checker.Object(schema.at(type), document, nullptr, nullptr);
+  return checker.TakeErrors();
+}
+
+FieldErrors CheckSchemaUpdate(const Schema& schema, TypeId type, const JsonObject& document,
+                              const Json& old) {
+  // What is right needs no old value; most is.
+  if (FieldErrors errors = CheckSchema(schema, type, document); errors.empty() || !old.is_object())
+    return errors;
+  Checker checker(schema);
+  checker.Object(schema.at(type), document, &old, nullptr);
+  // Of items that are equal it says nothing where the old document has such, be they others.
+  if (checker.has_duplicates()) {
+    Checker before(schema);
+    before.Object(schema.at(type), old.get_object(), nullptr, nullptr);
+    if (before.has_duplicates()) checker.ForgetDuplicates();
+  }
   return checker.TakeErrors();
 }
 

@@ -3,12 +3,15 @@
 // a genuine kube-apiserver 1.36.3 answers to the same.
 #include "api/structural.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/custom_rules.h"
 #include "api/patterns.h"
@@ -36,6 +39,18 @@ std::vector<std::string> Complaints(KindId kind, std::string_view document_text)
   ApplySchemaDefaults(BuiltinSchema(), type, document.get_object());
   std::vector<std::string> texts;
   for (const FieldError& error : CheckSchema(BuiltinSchema(), type, document.get_object())) {
+    texts.push_back(ToString(error));
+  }
+  return texts;
+}
+
+// Of a spec that replaces another.
+std::vector<std::string> Refused(KindId kind, std::string_view old_spec, std::string_view spec) {
+  const Json old = JsonObject({{"spec", Parse(old_spec)}});
+  const JsonObject document = {{"spec", Parse(spec)}};
+  std::vector<std::string> texts;
+  for (const FieldError& error :
+       CheckSchemaUpdate(BuiltinSchema(), static_cast<TypeId>(kind), document, old)) {
     texts.push_back(ToString(error));
   }
   return texts;
@@ -194,6 +209,65 @@ TEST(StructuralTest, ItemsOfSetsAndMapsAreDistinct) {
                    R"({"containerPort":1,"protocol":"TCP"})"}));
 }
 
+TEST(StructuralTest, WhatAnUpdateLeavesAsItWasIsLetThrough) {
+  const KindId kind = KindId::kClusterQueue;
+  constexpr std::string_view kName = R"(should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?)"
+                                     R"((\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
+  const auto said = [&](const std::string& path, std::string_view value) {
+    return fmt::format(R"({}: Invalid value: "{}": {} in body {})", path, value, path, kName);
+  };
+  constexpr std::string_view kOld =
+      R"({"cohortName":"Bad_Name","queueingStrategy":"Odd","resourceGroups":[{"coveredResources":)"
+      R"(["cpu"],"flavors":[{"name":"F_1","resources":[{"name":"cpu","nominalQuota":1}]}]}]})";
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string text(kOld);
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_EQ(Refused(kind, "{}", kOld).size(), 3U);
+  EXPECT_EQ(Refused(kind, kOld, kOld), Texts());
+  EXPECT_EQ(Refused(kind, kOld, with("{\"cohort", R"({"stopPolicy":"Hold","cohort)")), Texts());
+  EXPECT_EQ(Refused(kind, kOld, with("Bad_Name", "Other_Name")),
+            (Texts{said("spec.cohortName", "Other_Name")}));
+  // resourceGroups are a list as a whole, so that of its items nothing is what it was.
+  EXPECT_EQ(Refused(kind, kOld, with(R"("nominalQuota":1)", R"("nominalQuota":2)")),
+            (Texts{said("spec.resourceGroups[0].flavors[0].name", "F_1")}));
+  // What is wrong besides the old is told alone.
+  EXPECT_EQ(Refused(kind, kOld, with(R"({"cohort)", R"({"stopPolicy":7,"cohort)")).size(), 2U);
+  // An item without its key is nobody's, and neither is the list then.
+  constexpr std::string_view kKeyless = R"({"admissionChecksStrategy":{"admissionChecks":[{}]}})";
+  EXPECT_EQ(Refused(kind, kKeyless, kKeyless),
+            (Texts{"spec.admissionChecksStrategy.admissionChecks[0].name: Required value"}));
+}
+
+TEST(StructuralTest, ItemsOfMapsAreKnownByTheirKeys) {
+  const KindId kind = KindId::kWorkload;
+  const auto sets = [](std::string_view a, std::string_view b) {
+    return fmt::format(R"({{"podSets":[{{"name":"a","count":{},"template":{{"spec":{{"containers":)"
+                       R"([]}}}}}},{{"name":"b","count":{},"template":{{"spec":{{"containers":)"
+                       R"([]}}}}}}]}})",
+                       a, b);
+  };
+  const std::string old = sets("-1", "1");
+  EXPECT_EQ(Refused(kind, "{}", old),
+            (Texts{"spec.podSets[0].count: Invalid value: -1: spec.podSets[0].count in body should "
+                   "be greater than or equal to 0"}));
+  EXPECT_EQ(Refused(kind, old, sets("-1", "2")), Texts());
+  EXPECT_EQ(Refused(kind, old, sets("-2", "1")).size(), 1U);
+}
+
+TEST(StructuralTest, EqualItemsAreLetThroughWhereThereWereSome) {
+  const KindId kind = KindId::kClusterQueue;
+  const auto flavors = [](std::string_view names) {
+    return fmt::format(R"({{"resourceGroups":[{{"coveredResources":["cpu"],"flavors":[{}]}}]}})",
+                       names);
+  };
+  constexpr std::string_view kOne = R"({"name":"f","resources":[{"name":"cpu","nominalQuota":1}]})";
+  const std::string two = flavors(fmt::format("{},{}", kOne, kOne));
+  EXPECT_EQ(Refused(kind, flavors(kOne), two),
+            (Texts{R"(spec.resourceGroups[0].flavors[1]: Duplicate value: {"name":"f"})"}));
+  EXPECT_EQ(Refused(kind, two, flavors(fmt::format("{},{},{}", kOne, kOne, kOne))), Texts());
+}
+
 TEST(StructuralTest, ASchemaMadeElsewhereIsGoneByAlike) {
   constexpr std::array<Field, 3> kFields = {{
       {"metadata", Shape::kOne, Value::kRaw, kNoType, 0, "", "", ""},
@@ -228,7 +302,9 @@ TEST(StructuralTest, AnyDocumentIsSurvived) {
       static_cast<void>(PruneUnknown(BuiltinSchema(), type, document.get_object()));
       ApplySchemaDefaults(BuiltinSchema(), type, document.get_object());
       static_cast<void>(CheckSchema(BuiltinSchema(), type, document.get_object()));
-      static_cast<void>(CheckRules(BuiltinSchema(), type, document, &document));
+      static_cast<void>(CheckSchemaUpdate(BuiltinSchema(), type, document.get_object(), document));
+      std::vector<std::string> warnings;
+      static_cast<void>(CheckRules(BuiltinSchema(), type, document, &document, warnings));
     }
   }
 }

@@ -489,7 +489,8 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
 }
 
 void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json& object) {
-  if (kind.defined == nullptr) return rules::CheckCustom(errors, kind.id, nullptr, object);
+  std::vector<std::string> none;
+  if (kind.defined == nullptr) return rules::CheckCustom(errors, kind.id, nullptr, object, none);
   if (!object.is_object()) return;
   const CustomSchema& schema = kind.defined->schema;
   std::ranges::move(CheckCustomSchema(schema, object.get_object()), std::back_inserter(errors));
@@ -498,7 +499,6 @@ void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json& object
 
 void CheckUpdateByDefinition(FieldErrors& errors, const Kind& kind, const Json& old,
                              const Json& object, Subresource subresource) {
-  if (kind.defined == nullptr) return rules::CheckCustom(errors, kind.id, &old, object);
   if (!object.is_object()) return;
   const CustomSchema& schema = kind.defined->schema;
   const JsonObject& document = object.get_object();
@@ -591,11 +591,17 @@ FieldErrors ValidateCreate(const Kind& kind, const Json& object) {
 }
 
 FieldErrors ValidateUpdate(const Kind& kind, const Json& old, const Json& object,
-                           Subresource subresource) {
+                           Subresource subresource, std::vector<std::string>* warnings) {
   if (!kind.custom) return ValidateUpdate(kind.id, old, object, subresource);
   FieldErrors errors;
   rules::CheckCustomMetaUpdate(errors, old, object);
-  CheckUpdateByDefinition(errors, kind, old, object, subresource);
+  std::vector<std::string> found;
+  if (kind.defined == nullptr) {
+    rules::CheckCustom(errors, kind.id, &old, object, found);
+  } else {
+    CheckUpdateByDefinition(errors, kind, old, object, subresource);
+  }
+  if (warnings != nullptr) std::ranges::move(found, std::back_inserter(*warnings));
   return errors;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/defaults.h"
 #include "api/field_error.h"
 #include "api/json.h"
@@ -14,8 +17,10 @@ namespace berth::api {
 [[nodiscard]] FieldErrors ValidateCreate(KindId kind, const Json& object);
 // `object` as it would replace `old`, after PrepareForUpdate. Says what is wrong with it and which
 // immutable fields changed.
+// `warnings`, unless null, gets what is wrong with what was so before and is let through.
 [[nodiscard]] FieldErrors ValidateUpdate(const Kind& kind, const Json& old, const Json& object,
-                                         Subresource subresource = Subresource::kNone);
+                                         Subresource subresource = Subresource::kNone,
+                                         std::vector<std::string>* warnings = nullptr);
 [[nodiscard]] FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
                                          Subresource subresource = Subresource::kNone);
 // What upstream asks of any kind's metadata before it asks the kind, which for most kinds includes

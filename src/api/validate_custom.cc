@@ -46,13 +46,15 @@ void AskWebhooks(FieldErrors& errors, KindId kind, const Json* old, const Json& 
 
 }  // namespace
 
-void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& object) {
+void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& object,
+                 std::vector<std::string>& warnings) {
   if (!object.is_object()) return;
   const Schema& schema = BuiltinSchema();
   const auto type = static_cast<TypeId>(kind);
-  FieldErrors found = CheckSchema(schema, type, object.get_object());
+  FieldErrors found = old == nullptr ? CheckSchema(schema, type, object.get_object())
+                                     : CheckSchemaUpdate(schema, type, object.get_object(), *old);
   if (!std::ranges::any_of(found, KeepsFromRules)) {
-    std::ranges::move(CheckRules(schema, type, object, old), std::back_inserter(found));
+    std::ranges::move(CheckRules(schema, type, object, old, warnings), std::back_inserter(found));
   } else if (HasRules(schema, type)) {
     found.push_back(RulesUnasked());
   }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/field_error.h"
 #include "api/json.h"
 #include "api/kinds.h"
@@ -8,7 +11,9 @@
 namespace berth::api::rules {
 
 // All but metadata: the schema, then what its definition's rules say, then those of webhooks.
-// `old` is null for a new object.
-void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& object);
+// `old` is null for a new object; what of its schema's and its rules' faults it has already is let
+// through, with a warning of those of the rules.
+void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& object,
+                 std::vector<std::string>& warnings);
 
 }  // namespace berth::api::rules

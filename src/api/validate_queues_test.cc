@@ -77,6 +77,29 @@ TEST(QueueRulesTest, AmountsOfClusterQueues) {
       (Texts{at + R"(nominalQuota: Invalid value: "-1": must be greater than or equal to 0)"}));
 }
 
+TEST(QueueRulesTest, WhatTheDefinitionLetInBeforeIsStillAskedOfWebhooks) {
+  const KindId kind = KindId::kClusterQueue;
+  const auto queue = [](std::string_view more, std::string_view quota) {
+    return R"("spec":{"queueingStrategy":"Odd",)" + std::string(more) + R"("resourceGroups":[)" +
+           Group(R"({"name":"cpu","nominalQuota":)" + std::string(quota) + "}") + "]}";
+  };
+  // The definition lets the strategy through, which webhooks have no word of.
+  EXPECT_EQ(Changed(kind, queue("", "1"), queue(R"("stopPolicy":"Hold",)", "1")), Texts());
+  EXPECT_EQ(New(kind, queue("", "1")).size(), 2U);
+  // What webhooks refuse they refuse again.
+  EXPECT_EQ(Changed(kind, queue("", "-1"), queue(R"("stopPolicy":"Hold",)", "-1")),
+            (Texts{R"(spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: Invalid value: )"
+                   R"("-1": must be greater than or equal to 0)"}));
+  std::vector<std::string> warnings;
+  const Json flavor =
+      Made(KindId::kResourceFlavor, R"("spec":{"tolerations":[{"key":"a","operator":"Odd"}]})");
+  EXPECT_EQ(TextsOf(ValidateUpdate(KindOf(KindId::kResourceFlavor), flavor, flavor,
+                                   Subresource::kNone, &warnings)),
+            Texts());
+  EXPECT_EQ(warnings, (Texts{"spec.tolerations: Invalid value: supported toleration values: "
+                             "'Equal'(default), 'Exists'"}));
+}
+
 TEST(QueueRulesTest, NamesWithinClusterQueues) {
   const KindId kind = KindId::kClusterQueue;
   const std::string group = Group(R"({"name":"cpu","nominalQuota":1})");

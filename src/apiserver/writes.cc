@@ -756,7 +756,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   if (kind.id == KindId::kService && subresource == api::Subresource::kNone)
     KeepAllocated(before, object);
   api::FieldErrors errors = api::ValidateMetadataUpdate(before, object);
-  std::ranges::move(api::ValidateUpdate(kind, before, object, subresource),
+  std::ranges::move(api::ValidateUpdate(kind, before, object, subresource, &context.warnings),
                     std::back_inserter(errors));
   if (kind.id == KindId::kCronJob && context.zones != nullptr)
     api::CheckTimeZone(*context.zones, &before, object, errors);

@@ -1,8 +1,8 @@
-#include "api/custom_ratchet.h"
+#include "api/ratchet.h"
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
-#include <optional>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -15,9 +15,10 @@ namespace {
 constexpr size_t kValuesPerStep = 4;
 
 // The keys of an item of a map; nothing where one is missing or no scalar.
-std::optional<std::string> KeyText(const CustomSchema& schema, const Json& item, int64_t& steps) {
+std::optional<std::string> KeyText(const std::vector<std::string_view>& names, const Json& item,
+                                   int64_t& steps) {
   std::string text;
-  for (const std::string& name : schema.list_keys) {
+  for (const std::string_view name : names) {
     const Json* key = FindMember(item, name);
     if (key == nullptr || key->is_structured() || key->is_null()) return std::nullopt;
     text += boost::json::serialize(*key) + ',';
@@ -35,7 +36,7 @@ class Comparison {
  public:
   explicit Comparison(int64_t& steps) : steps_(steps) {}
 
-  bool Same(const CustomSchema& schema, const Json& value, const Json& old) {
+  bool Same(const SchemaNode& schema, const Json& value, const Json& old) {
     if (!Take()) return false;
     if (const JsonObject* object = value.if_object())
       return old.is_object() && SameObject(schema, *object, old.get_object());
@@ -50,26 +51,27 @@ class Comparison {
     return steps_ > 0;
   }
 
-  bool SameObject(const CustomSchema& schema, const JsonObject& object, const JsonObject& old) {
+  bool SameObject(const SchemaNode& schema, const JsonObject& object, const JsonObject& old) {
     if (object.size() != old.size()) return false;
     return std::ranges::all_of(object, [&](const auto& member) {
-      const CustomSchema* known = MemberOf(schema, member.key());
+      const std::optional<SchemaNode> known = schema.Member(member.key());
       const Json* before = old.if_contains(member.key());
-      return known != nullptr && before != nullptr && Same(*known, member.value(), *before);
+      return known && before != nullptr && Same(*known, member.value(), *before);
     });
   }
 
-  bool SameList(const CustomSchema& schema, const JsonArray& items, const Json& old) {
+  bool SameList(const SchemaNode& schema, const JsonArray& items, const Json& old) {
     const JsonArray& before = old.get_array();
     if (items.size() != before.size()) return false;
-    if (schema.list_type != CustomSchema::ListType::kMap || schema.items.empty()) {
+    const std::optional<SchemaNode> keyed = schema.KeyedItem();
+    if (!keyed) {
       return std::ranges::equal(
           items, before, [&](const Json& one, const Json& other) { return SameWhole(one, other); });
     }
     const OldItems old_items(schema, &old, steps_);
     return std::ranges::all_of(items, [&](const Json& item) {
       const Json* was = old_items.Of(item, steps_);
-      return was != nullptr && Same(schema.items.front(), item, *was);
+      return was != nullptr && Same(*keyed, item, *was);
     });
   }
 
@@ -100,21 +102,50 @@ class Comparison {
 
 }  // namespace
 
-OldItems::OldItems(const CustomSchema& schema, const Json* old, int64_t& steps) : schema_(schema) {
-  if (schema.list_type != CustomSchema::ListType::kMap) return;
+std::optional<SchemaNode> SchemaNode::Member(std::string_view name) const {
+  if (custom_ != nullptr) {
+    const CustomSchema* const member = MemberOf(*custom_, name);
+    return member == nullptr ? std::nullopt : std::optional(SchemaNode(*member));
+  }
+  if (shape_ == Shape::kMap) return SchemaNode(*schema_, *field_, Shape::kOne);
+  if (shape_ == Shape::kMapOfLists) return SchemaNode(*schema_, *field_, Shape::kList);
+  if (shape_ != Shape::kOne || field_->value != Value::kObject) return std::nullopt;
+  const Field* const member = FindField(schema_->at(field_->type), name);
+  return member == nullptr ? std::nullopt : std::optional(SchemaNode(*schema_, *member));
+}
+
+std::optional<SchemaNode> SchemaNode::KeyedItem() const {
+  if (custom_ != nullptr) {
+    if (custom_->list_type != CustomSchema::ListType::kMap || custom_->items.empty())
+      return std::nullopt;
+    return SchemaNode(custom_->items.front());
+  }
+  if (shape_ != Shape::kList || !field_->has(kListMap)) return std::nullopt;
+  return SchemaNode(*schema_, *field_, Shape::kOne);
+}
+
+std::vector<std::string_view> SchemaNode::ItemKeys() const {
+  if (custom_ != nullptr) return {custom_->list_keys.begin(), custom_->list_keys.end()};
+  std::vector<std::string_view> names;
+  for (const auto name : std::views::split(field_->list_keys, ' ')) names.emplace_back(name);
+  return names;
+}
+
+OldItems::OldItems(const SchemaNode& list, const Json* old, int64_t& steps) {
   const JsonArray* items = old == nullptr ? nullptr : old->if_array();
-  if (items == nullptr) return;
+  if (items == nullptr || !list.KeyedItem()) return;
+  keys_ = list.ItemKeys();
   for (const Json& item : *items) {
     if (steps <= 0) return;
     // Of two with the same keys, the first.
-    if (std::optional<std::string> text = KeyText(schema, item, steps))
+    if (std::optional<std::string> text = KeyText(keys_, item, steps))
       items_.try_emplace(std::move(*text), &item);
   }
 }
 
 const Json* OldItems::Of(const Json& item, int64_t& steps) const {
   if (items_.empty()) return nullptr;
-  const std::optional<std::string> text = KeyText(schema_, item, steps);
+  const std::optional<std::string> text = KeyText(keys_, item, steps);
   const auto at = text ? items_.find(*text) : items_.end();
   return at == items_.end() ? nullptr : at->second;
 }
@@ -124,7 +155,7 @@ const Json* OldMember(const CustomSchema& schema, const Json* old, std::string_v
   return FindMember(*old, name);
 }
 
-bool IsUnchanged(const CustomSchema& schema, const Json& value, const Json& old, int64_t& steps) {
+bool IsUnchanged(const SchemaNode& schema, const Json& value, const Json& old, int64_t& steps) {
   return Comparison(steps).Same(schema, value, old);
 }
 
