@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "api/custom_definition.h"
+#include "api/field_error.h"
 #include "api/object.h"
 #include "api/timestamp.h"
 #include "base/check.h"
@@ -277,22 +278,31 @@ Applied ApplyOnce(const TrackedType& type, const FieldWriter& writer, ManagedFie
 
 }  // namespace
 
-std::optional<ManagedFields> ParseManagedFields(const Json& array) {
+Result<ManagedFields> ParseManagedFields(const Json& array) {
+  const auto no = [](std::string text) { return Fail(ErrorCode::kInvalid, std::move(text)); };
   ManagedFields managed;
-  if (!array.is_array()) return std::nullopt;
-  for (const Json& json : array.get_array()) {
+  if (!array.is_array()) return no("managedFields must be an array");
+  const JsonArray& entries = array.get_array();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Json& json = entries[i];
     const std::string_view operation = TextAt(json, "operation");
-    if (operation != "Apply" && operation != "Update") return std::nullopt;
-    if (TextAt(json, "fieldsType") != "FieldsV1") return std::nullopt;
+    if (operation != "Apply" && operation != "Update")
+      return no("operation must be `Apply` or `Update`");
+    if (TextAt(json, "apiVersion").empty()) return no("apiVersion must not be empty");
+    if (const std::string_view type = TextAt(json, "fieldsType"); type.empty()) {
+      return no(fmt::format("missing fieldsType in managed fields entry {}", i));
+    } else if (type != "FieldsV1") {
+      return no(fmt::format("invalid fieldsType {} in managed fields entry {}", QuoteGo(type), i));
+    }
     ManagedEntry entry{.manager = std::string(TextAt(json, "manager")),
                        .applied = operation == "Apply",
                        .api_version = std::string(TextAt(json, "apiVersion")),
                        .subresource = std::string(TextAt(json, "subresource")),
                        .time = std::string(TextAt(json, "time")),
                        .fields = {}};
-    if (entry.api_version.empty()) return std::nullopt;
     const Json* fields = FindMember(json, "fieldsV1");
-    if (fields != nullptr && !FieldSetFrom(*fields, entry.fields)) return std::nullopt;
+    if (fields != nullptr && !fields->is_null() && !FieldSetFrom(*fields, entry.fields))
+      return no(fmt::format("error decoding the set of managed fields entry {}", i));
     if (ManagedEntry* same = FindEntry(managed, entry)) {
       *same = std::move(entry);
     } else {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "api/field_walk.h"
 #include "api/json.h"
 #include "api/kinds.h"
+#include "base/result.h"
 #include "base/time.h"
 
 // metadata.managedFields: who manages which fields of an object, and what an apply does to it
@@ -31,8 +31,8 @@ struct ManagedEntry {
 };
 using ManagedFields = std::vector<ManagedEntry>;
 
-// Nothing when it is none: another operation, no version, no FieldsV1.
-[[nodiscard]] std::optional<ManagedFields> ParseManagedFields(const Json& array);
+// kInvalid, in upstream's words, when it is none: another operation, no version, no FieldsV1.
+[[nodiscard]] Result<ManagedFields> ParseManagedFields(const Json& array);
 // The member's value; empty for none.
 [[nodiscard]] std::string PrintManagedFields(const ManagedFields& managed);
 // What clients write to have it begun anew: an empty list, or one empty entry.

@@ -189,12 +189,22 @@ TEST(ManagedFields, EntriesAreReadBackAndOthersRefused) {
   const auto managed = ParseManagedFields(boost::json::parse(text));
   ASSERT_TRUE(managed.has_value());
   EXPECT_EQ(PrintManagedFields(*managed), text);
-  for (const char* bad :
-       {R"([{}])", R"([{"operation":"Apply","fieldsType":"FieldsV1"}])",
-        R"([{"operation":"Drop","apiVersion":"v1","fieldsType":"FieldsV1"}])",
-        R"([{"operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV2"}])", "5"}) {
-    EXPECT_FALSE(ParseManagedFields(boost::json::parse(bad)).has_value()) << bad;
-  }
+  const auto problem = [](std::string_view bad) {
+    return ParseManagedFields(boost::json::parse(bad)).error().message;
+  };
+  EXPECT_EQ(problem("[{}]"), "operation must be `Apply` or `Update`");
+  EXPECT_EQ(problem(R"([{"operation":"Apply","fieldsType":"FieldsV1"}])"),
+            "apiVersion must not be empty");
+  EXPECT_EQ(problem(R"([{"operation":"Drop","apiVersion":"v1","fieldsType":"FieldsV1"}])"),
+            "operation must be `Apply` or `Update`");
+  EXPECT_EQ(problem(R"([{"operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV2"}])"),
+            R"(invalid fieldsType "FieldsV2" in managed fields entry 0)");
+  EXPECT_EQ(problem(R"([{"operation":"Apply","apiVersion":"v1"}])"),
+            "missing fieldsType in managed fields entry 0");
+  EXPECT_EQ(problem(R"([{"operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1",)"
+                    R"("fieldsV1":{"data":{}}}])"),
+            "error decoding the set of managed fields entry 0");
+  EXPECT_EQ(problem("5"), "managedFields must be an array");
   EXPECT_TRUE(ResetsManagedFields(boost::json::parse("[]")));
   EXPECT_TRUE(ResetsManagedFields(boost::json::parse("[{}]")));
   EXPECT_FALSE(ResetsManagedFields(boost::json::parse(text)));

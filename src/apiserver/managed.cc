@@ -115,7 +115,8 @@ std::string ManagedAfter(const WriteContext& context, const store::StoredObject*
       managed.emplace();
     } else if (context.managed_sent->get_array().size() <=
                static_cast<size_t>(limits::kManagersSentMax)) {
-      managed = api::ParseManagedFields(*context.managed_sent);
+      if (Result<ManagedFields> sent = api::ParseManagedFields(*context.managed_sent))
+        managed = std::move(*sent);
     }
   }
   if (!managed && !IsTracked(kind.storage, writer.manager)) return std::string(text);

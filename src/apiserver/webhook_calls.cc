@@ -10,6 +10,7 @@
 #include "api/custom_definition.h"
 #include "api/defaults.h"
 #include "api/fields.h"
+#include "api/managed_fields.h"
 #include "api/object.h"
 #include "api/patch.h"
 #include "apiserver/objects.h"
@@ -22,6 +23,7 @@ namespace berth::apiserver {
 namespace {
 
 using api::Json;
+using api::JsonArray;
 using api::JsonObject;
 using api::KindId;
 
@@ -209,37 +211,13 @@ Outcome<void> CheckKind(const api::Kind& kind, const Json& patched) {
       as_name, as_version));
 }
 
-// The object with a webhook's patch; whether that changed anything.
-Outcome<bool> ApplyVerdict(const WriteContext& context, const Reviewed& reviewed,
-                           const api::Kind& matched, const Verdict& verdict, Json& object) {
-  const Json shown = ParseStored(Shown(context, reviewed, matched, object, reviewed.managed));
-  const Result<Json> patch = codec::ParseJson(verdict.patch);
-  CHECK(patch.has_value());
-  Result<Json> patched = api::ApplyJsonPatch(shown, *patch);
-  if (!patched) return InternalError(patched.error().message);
-  if (!patched->is_object()) return InternalError("what a webhook left is no object");
-  const api::Kind& kind = reviewed.kind;
-  if (Outcome<void> same = CheckKind(&kind == context.request.kind ? matched : kind, *patched);
-      !same) {
-    return std::unexpected(std::move(same.error()));
-  }
-  static_cast<void>(TakeManaged(*patched));
-  if (&kind == context.request.kind) TurnInto(matched, kind, *patched);
-  api::Member(patched->get_object(), "kind") = kind.name;
-  api::Member(patched->get_object(), "apiVersion") = kind.api_version();
-  const Result<std::vector<std::string>> unknown = api::Conform(kind, *patched);
-  if (!unknown) return InternalError(unknown.error().message);
-  if (api::SameJson(object, *patched)) return false;
-  object = Json(std::move(*patched), object.storage());
-  return true;
-}
-
 // The webhooks that mutate, over one or two rounds.
 class Mutation {
  public:
   Mutation(WriteContext& context, const Reviewed& reviewed, Json& object, const MutateSteps& steps)
       : context_(context),
         reviewed_(reviewed),
+        managed_(reviewed.managed),
         object_(object),
         steps_(steps),
         webhooks_(context.webhooks->webhooks().mutating()),
@@ -247,6 +225,13 @@ class Mutation {
         again_(webhooks_.size(), false) {}
 
   Outcome<void> Run() {
+    Outcome<void> fine = Rounds();
+    if (fine && steps_.managed != nullptr) SettleManaged(*steps_.managed);
+    return fine;
+  }
+
+ private:
+  Outcome<void> Rounds() {
     if (Outcome<void> fine = Round(false); !fine || !changed_) return fine;
     // Once more for those that asked to see what others changed since.
     if (steps_.admit) {
@@ -257,7 +242,31 @@ class Mutation {
     return Round(true);
   }
 
- private:
+  // Of the object's managedFields what the webhooks left, where it is any.
+  void SettleManaged(std::string& managed) {
+    if (managed_ == managed) return;
+    const Result<api::ManagedFields> left = LeftManaged();
+    if (left) {
+      managed = api::PrintManagedFields(*left);
+      return;
+    }
+    context_.warnings.push_back(
+        fmt::format(".metadata.managedFields was in an invalid state after admission; this could "
+                    "be caused by an outdated mutating admission controller; please fix your "
+                    "requests: {}",
+                    left.error().message));
+  }
+
+  [[nodiscard]] Result<api::ManagedFields> LeftManaged() const {
+    if (managed_.empty()) return api::ManagedFields();
+    const Json left = ParseStored(managed_);
+    if (std::cmp_greater(left.get_array().size(), limits::kManagersSentMax)) {
+      return Fail(ErrorCode::kTooLarge,
+                  fmt::format("more than {} managed fields entries", limits::kManagersSentMax));
+    }
+    return api::ParseManagedFields(left);
+  }
+
   Outcome<void> Round(bool again) {
     for (size_t i = 0; i < webhooks_.size(); ++i) {
       const Outcome<const api::Kind*> matched =
@@ -276,7 +285,7 @@ class Mutation {
     if (verdict == nullptr) return Waits();
     if (Outcome<void> fine = Heed(context_, *webhook, *verdict); !fine) return fine;
     if (!verdict->failed() && !verdict->patch.empty()) {
-      const Outcome<bool> changed = ApplyVerdict(context_, reviewed_, matched, *verdict, object_);
+      const Outcome<bool> changed = Apply(matched, *verdict);
       if (!changed) return std::unexpected(changed.error());
       if (*changed) {
         if (Outcome<void> fine = steps_.settle(object_); !fine) return fine;
@@ -286,6 +295,39 @@ class Mutation {
     }
     if (webhook->reinvoked) before_[index] = true;
     return {};
+  }
+
+  // The object with a webhook's patch; whether that changed anything.
+  Outcome<bool> Apply(const api::Kind& matched, const Verdict& verdict) {
+    const Json shown = ParseStored(Shown(context_, reviewed_, matched, object_, reviewed_.managed));
+    const Result<Json> patch = codec::ParseJson(verdict.patch);
+    CHECK(patch.has_value());
+    Result<Json> patched = api::ApplyJsonPatch(shown, *patch);
+    if (!patched) return InternalError(patched.error().message);
+    if (!patched->is_object()) return InternalError("what a webhook left is no object");
+    const api::Kind& kind = reviewed_.kind;
+    const bool own = &kind == context_.request.kind;
+    if (Outcome<void> same = CheckKind(own ? matched : kind, *patched); !same)
+      return std::unexpected(std::move(same.error()));
+    const bool managed_changed = TakeManagedOf(shown, *patched);
+    if (own) TurnInto(matched, kind, *patched);
+    api::Member(patched->get_object(), "kind") = kind.name;
+    api::Member(patched->get_object(), "apiVersion") = kind.api_version();
+    const Result<std::vector<std::string>> unknown = api::Conform(kind, *patched);
+    if (!unknown) return InternalError(unknown.error().message);
+    if (api::SameJson(object_, *patched)) return managed_changed;
+    object_ = Json(std::move(*patched), object_.storage());
+    return true;
+  }
+
+  // Takes them out of a patched object; whether they are others than before.
+  bool TakeManagedOf(const Json& shown, Json& patched) {
+    const Json left = TakeManaged(patched).value_or(JsonArray());
+    const Json* const before = api::FindPath(shown, "metadata.managedFields");
+    if (api::SameJson(left, before == nullptr ? Json(JsonArray()) : *before)) return false;
+    managed_ = left.get_array().empty() ? "" : codec::PrintJson(left);
+    reviewed_.managed = managed_;
+    return true;
   }
 
   // Of those that were asked before.
@@ -298,7 +340,8 @@ class Mutation {
   }
 
   WriteContext& context_;
-  const Reviewed& reviewed_;
+  Reviewed reviewed_;
+  std::string managed_;  // What is told of in reviewed_.
   Json& object_;
   const MutateSteps& steps_;
   const std::vector<WebhookRef>& webhooks_;

@@ -93,6 +93,9 @@ struct MutateSteps {
   std::function<Outcome<void>(api::Json& object)> admit = {};
   // What makes of a patched object, which is conformed, one that goes on.
   std::function<Outcome<void>(api::Json& object)> settle = {};
+  // The text of its managedFields, and then of what webhooks leave of them; null: it has none. What
+  // is none stays as it was, with a warning.
+  std::string* managed = nullptr;
 };
 
 // Has the mutating webhooks change an object. Problems: Waits, a refusal, 500 for a webhook that

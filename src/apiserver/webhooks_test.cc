@@ -337,6 +337,67 @@ TEST_F(WebhooksTest, ThoseThatMutateAreAskedInOrderAndTheirResultIsCheckedAgain)
   EXPECT_TRUE(Idle());
 }
 
+// As a genuine server has it.
+TEST_F(WebhooksTest, ManagedFieldsAreWhatPatchesLeaveOfThem) {
+  Install("mutating", "a", {{.name = "a.example.com"}});
+  Install("validating", "v", {{.name = "v.example.com"}});
+  const std::string written =
+      R"({"manager":"hook","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",)"
+      R"("fieldsV1":{"f:data":{}}})";
+  const auto managers = [](const Json& object) {
+    std::string names;
+    for (const Json& entry : api::ArrayAt(object, "metadata.managedFields"))
+      names += std::string(api::TextAt(entry, "manager")) + " ";
+    return names;
+  };
+  const auto replaced = [](std::string_view value) {
+    return fmt::format(R"([{{"op":"replace","path":"/metadata/managedFields","value":{}}}])",
+                       value);
+  };
+  // A patch, whose the fields are then, and what is warned of.
+  const auto leaves = [&](const std::string& name, const std::string& patch,
+                          const std::string& left, const std::string& warning = "") {
+    const env::ExchangeId made =
+        server_.Send(env::Method::kPost, std::string(kMaps) + "?fieldManager=me", Map(name));
+    server_.Settle();
+    Patch(Next(), patch);
+    const env::SendRequest last = Next();
+    EXPECT_EQ(managers(ReviewOf(last).at("object")), left) << name << ": what others see";
+    Allow(last);
+    const env::HttpResponse answer = server_.Take(made);
+    EXPECT_EQ(answer.status, 201) << answer.body.view();
+    EXPECT_EQ(managers(Get(std::string(kMaps) + "/" + name)), left) << name;
+    const auto told = std::ranges::find(answer.headers, "warning", &env::Header::name);
+    EXPECT_EQ(told == answer.headers.end() ? "" : told->value, warning) << name;
+  };
+  leaves("none", replaced("[]"), "");
+  leaves("nothing", R"([{"op":"remove","path":"/metadata/managedFields"}])", "");
+  leaves("other", replaced("[" + written + "]"), "hook ");
+  std::string wrong = written;
+  wrong.replace(wrong.find("Update"), 6, "Other");
+  leaves("wrong", replaced("[" + wrong + "]"), "me ",
+         "299 - \".metadata.managedFields was in an invalid state after admission; this could be "
+         "caused by an outdated mutating admission controller; please fix your requests: operation "
+         "must be `Apply` or `Update`\"");
+  // An update's likewise; nobody is tracked where nobody was.
+  const auto change = [&](const std::string& name, const std::string& patch) {
+    const env::ExchangeId changed =
+        server_.Send(env::Method::kPatch, fmt::format("{}/{}?fieldManager=me", kMaps, name),
+                     R"({"data":{"k":"2"}})", {{"content-type", "application/merge-patch+json"}});
+    server_.Settle();
+    Patch(Next(), patch);
+    Allow(Next());
+    EXPECT_EQ(server_.Take(changed).status, 200);
+    return managers(Get(fmt::format("{}/{}", kMaps, name)));
+  };
+  const std::string aside = R"([{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}])";
+  EXPECT_EQ(change("none", aside), "");
+  EXPECT_EQ(change("other", aside), "hook me ");
+  EXPECT_EQ(change("wrong", replaced("[" + written + "]")), "hook ");
+  EXPECT_EQ(change("wrong", replaced("[]")), "");
+  EXPECT_TRUE(Idle());
+}
+
 TEST_F(WebhooksTest, PatchesMakeNoOtherKind) {
   Install("mutating", "a", {{.name = "a.example.com"}});
   struct Case {

@@ -228,6 +228,7 @@ Outcome<void> MutateNew(WriteContext& context, std::string_view name, Json& obje
   JsonObject& metadata = api::MemberObject(object.get_object(), "metadata");
   const std::string uid(api::TextAt(object, "metadata.uid"));
   const std::string created(api::TextAt(object, "metadata.creationTimestamp"));
+  std::string managed = context.managed_applied.value_or("");
   for (const std::string_view key : {"uid", "creationTimestamp"}) api::RemoveMember(metadata, key);
   const MutateSteps steps{
       .admit = [&](Json& changed) { return AdmitCreate(context.store, kind, changed); },
@@ -237,11 +238,12 @@ Outcome<void> MutateNew(WriteContext& context, std::string_view name, Json& obje
             api::ApplyDefaults(kind, changed);
             api::AddHeld(kind, changed);
             return CheckNamespace(context.request, changed);
-          }};
-  const std::string managed = context.managed_applied.value_or("");
+          },
+      .managed = &managed};
   const Reviewed reviewed{
       .operation = Operation::kCreate, .kind = kind, .name = name, .managed = managed};
   if (Outcome<void> fine = Mutate(context, reviewed, object, steps); !fine) return fine;
+  context.managed_applied = std::move(managed);
   Outcome<void> prepared = PrepareMetadata(context, object);
   api::SetPath(object, "metadata.uid", Text(uid));
   api::SetPath(object, "metadata.creationTimestamp", Text(created));
@@ -684,7 +686,7 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
 struct Change {
   const Json& before;
   const store::StoredObject& stored;
-  std::string_view managed;
+  std::string& managed;  // Those that the object will have.
 };
 
 // Runs `review(reviewed, object)` on the object as webhooks see it: of a scale that.
@@ -721,7 +723,9 @@ Outcome<void> MutateChange(WriteContext& context, const Change& change, Json& ob
     return {};
   };
   return ReviewChange(context, change, object, [&](const Reviewed& reviewed, Json& shown) {
-    return Mutate(context, reviewed, shown, {.settle = settle});
+    const bool whole = context.request.subpart != Subpart::kScale;
+    return Mutate(context, reviewed, shown,
+                  {.settle = settle, .managed = whole ? &change.managed : nullptr});
   });
 }
 

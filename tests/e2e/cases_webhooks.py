@@ -107,6 +107,67 @@ def mutates(test):
     test.true("side" not in managers, "nobody owns what webhooks added")
 
 
+@case("managedFields are what a webhook's patch leaves of them, where they are any")
+def leaves_managed(test):
+    written = {
+        "manager": "hook", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+        "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {}},
+    }
+    wrong = {
+        "operation must be `Apply` or `Update`": {},
+        'invalid fieldsType "FieldsV2" in managed fields entry 0': written | {"fieldsType": "FieldsV2"},
+        "missing fieldsType in managed fields entry 0": written | {"fieldsType": ""},
+        "apiVersion must not be empty": written | {"apiVersion": ""},
+        "error decoding": written | {"fieldsV1": {"data": {}}},
+    }
+    lists = {"none": [], "other": [written], "unsaid": [written | {"fieldsV1": None}]} | {f"wrong-{i}": [entry] for i, entry in enumerate(wrong.values())}
+
+    def decide(request):
+        what = (request["object"].get("data") or {}).get("leave")
+        if what == "nothing":
+            return patch(request, {"op": "remove", "path": "/metadata/managedFields"})
+        if what not in lists:
+            return allow(request)
+        return patch(request, {"op": "add", "path": "/metadata/managedFields", "value": lists[what]})
+
+    webhook = Webhook(test, decide)
+    install(test, "Mutating", entry(test, webhook, [rule(["configmaps"], ["CREATE", "UPDATE"], [""], ["v1"])], **OURS))
+
+    def managers(answer):
+        return [entry["manager"] for entry in answer.json()["metadata"].get("managedFields", [])]
+
+    def counts():
+        found = test.http("POST", test.path("configmaps"), ours("early", leave="none"), status=201)
+        test.http("DELETE", test.path("configmaps", "early"))
+        return not managers(found)
+
+    settled(test, counts)
+
+    def change(name, leave):
+        return test.http(
+            "PATCH", test.path("configmaps", name) + "?fieldManager=other", {"data": {"leave": leave}},
+            headers={"Content-Type": "application/merge-patch+json"}, status=200,
+        )
+
+    # What is left, who manages it then, after another's change, and after a change that leaves it so again.
+    for leave, made, changed, again in (
+        ("none", [], [], []),
+        ("other", ["hook"], ["hook", "other"], ["hook"]),
+        ("unsaid", ["hook"], ["other"], ["hook"]),
+        *((f"wrong-{i}", ["me"], ["me", "other"], ["me", "other"]) for i in range(len(wrong))),
+    ):
+        name = f"m-{leave}"
+        answer = test.http("POST", test.path("configmaps") + "?fieldManager=me", ours(name, leave=leave), status=201)
+        test.equal(managers(answer), made, leave)
+        warning = " ".join(text for key, text in answer.headers.items() if key.lower() == "warning").replace('\\"', '"')
+        said = list(wrong)[int(leave[6:])] if leave.startswith("wrong") else None
+        test.true(said in warning and "in an invalid state" in warning if said else not warning, f"{leave}: {warning}")
+        test.equal(sorted(managers(change(name, "x"))), changed, f"{leave}, changed")
+        test.equal(sorted(managers(change(name, leave))), again, f"{leave}, again")
+    answer = test.http("POST", test.path("configmaps") + "?fieldManager=me", ours("m-nothing", leave="nothing"), status=201)
+    test.equal(managers(answer), [], "nothing")
+
+
 @case("a webhook with IfNeeded sees what others changed after it, once")
 def reinvoked(test):
     def count(request):

@@ -80,7 +80,6 @@ Parts of what is served that do less than upstream's, so that valid requests are
 | labels of PodSecurity on namespaces | stored, and no pod is refused by them |
 | tokens of ServiceAccounts in pods | no volume is added for one: containers don't run. TokenRequest gives them |
 | `kubernetes.io/enforce-mountable-secrets` of ServiceAccounts | holds for new pods, not for what pods/ephemeralcontainers adds |
-| managedFields after a webhook's patch that empties them | those of the request's manager, where upstream stores none |
 | answers of webhooks | up to 3 MiB (docs/design/0022-webhooks.md) |
 | keys in YAML that differ by their type alone (`1` and `"1"`) | one key, of which it is said that it stands twice |
 | Events of nodes and taints | RegisteredNode is not written, nor that a pod's eviction by a taint was called off |
