@@ -97,6 +97,71 @@ TEST_F(DefinitionsTest, AKindIsServedOnceItsDefinitionIsEstablished) {
   EXPECT_EQ(api::TextAt(api::ArrayAt(found, "resources").at(0), "name"), "crontabs");
 }
 
+// What a genuine server publishes of the same schemas.
+TEST_F(DefinitionsTest, Version2OfOpenApiSaysNothingOfWhatIsOpenOrNullable) {
+  const auto published = [&](std::string_view plural, std::string_view kind,
+                             std::string_view schema, std::string_view document) {
+    EXPECT_EQ(
+        Do(Method::kPost, kDefinitions,
+           fmt::format(R"({{"metadata":{{"name":"{0}.stable.example.com"}},"spec":{{"group":)"
+                       R"("stable.example.com","scope":"Namespaced","names":{{"plural":"{0}",)"
+                       R"("kind":"{1}"}},"versions":[{{"name":"v1","served":true,"storage":true,)"
+                       R"("schema":{{"openAPIV3Schema":{2}}}}}]}}}})",
+                       plural, kind, schema)),
+        "201");
+    const Json read = Read(document);
+    const Json* schemas = api::FindPath(read, "components.schemas");
+    if (schemas == nullptr) schemas = api::FindPath(read, "definitions");
+    Json found = schemas->at(fmt::format("com.example.stable.v1.{}", kind));
+    api::RemoveMember(found.get_object(), "x-kubernetes-group-version-kind");
+    return found;
+  };
+  constexpr const char* kV2 = "/openapi/v2";
+  constexpr const char* kV3 = "/openapi/v3/apis/stable.example.com/v1";
+  EXPECT_EQ(
+      codec::PrintJson(published("openones", "OpenOne",
+                                 R"({"type":"object","description":"told","required":["spec"],)"
+                                 R"("x-kubernetes-preserve-unknown-fields":true,)"
+                                 R"("properties":{"spec":{"type":"object"}}})",
+                                 kV2)),
+      R"({"type":"object"})");
+  const Json closed = published(
+      "closedones", "ClosedOne",
+      R"({"type":"object","properties":{"spec":{"type":"object","required":["a","b"],)"
+      R"("allOf":[{"required":["d"]}],"properties":{"a":{"type":"string","nullable":true},)"
+      R"("b":{"type":"string"},"c":{"type":"object","nullable":true,"description":"cc",)"
+      R"("properties":{"x":{"type":"string"}}},"d":{"type":"array","items":{"type":"object",)"
+      R"("x-kubernetes-preserve-unknown-fields":true}},"e":{"type":"object",)"
+      R"("x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}},)"
+      R"("other":{"type":"object","required":["a"],"properties":{"a":{"type":"string",)"
+      R"("nullable":true}}}}})",
+      kV2);
+  EXPECT_EQ(codec::PrintJson(closed.at("properties").at("spec")),
+            R"({"properties":{"a":{},"b":{"type":"string"},"c":{"description":"cc"},)"
+            R"("d":{"items":{"x-kubernetes-preserve-unknown-fields":true},"type":"array"},)"
+            R"("e":{"x-kubernetes-embedded-resource":true,)"
+            R"("x-kubernetes-preserve-unknown-fields":true}},"required":["b"],"type":"object"})");
+  EXPECT_EQ(codec::PrintJson(closed.at("properties").at("other")),
+            R"({"properties":{"a":{}},"type":"object"})");
+  EXPECT_TRUE(closed.at("properties").get_object().contains("metadata"));
+  // Objects within objects have what all have.
+  constexpr std::string_view kEmbedded =
+      R"({"type":"object","properties":{"spec":{"type":"object","required":["spec"],)"
+      R"("x-kubernetes-embedded-resource":true,"properties":{"spec":{"type":"object"}}},)"
+      R"("open":{"type":"object","x-kubernetes-embedded-resource":true,)"
+      R"("x-kubernetes-preserve-unknown-fields":true}}})";
+  const Json third = published("embeddedones", "EmbeddedOne", kEmbedded, kV3);
+  EXPECT_EQ(codec::PrintJson(third.at("properties").at("spec").at("required")),
+            R"(["spec","kind","apiVersion"])");
+  EXPECT_EQ(codec::PrintJson(third.at("properties").at("open").at("required")),
+            R"(["kind","apiVersion"])");
+  const Json second = published("embeddedtwos", "EmbeddedTwo", kEmbedded, kV2);
+  EXPECT_EQ(codec::PrintJson(second.at("properties").at("spec").at("required")),
+            R"(["spec","kind","apiVersion"])");
+  EXPECT_EQ(second.at("properties").at("spec").at("properties").at("metadata").at("$ref"),
+            "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+}
+
 TEST_F(DefinitionsTest, ObjectsArePrunedAndValidated) {
   Do(Method::kPost, kDefinitions, Definition());
   EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("a", R"("cron":"x")")),

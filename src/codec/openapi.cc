@@ -33,6 +33,7 @@ using api::Value;
 
 constexpr std::string_view kTitle = "Kubernetes";
 constexpr std::string_view kPreserve = "x-kubernetes-preserve-unknown-fields";
+constexpr std::string_view kNullable = "nullable";
 constexpr std::string_view kSwagger = "2.0";
 constexpr std::string_view kVersion = "v1.36.3";
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
@@ -318,13 +319,40 @@ JsonObject DefinedMembers() {
   return properties;
 }
 
-// A user's schema, with what all objects have.
-JsonObject DefinedSchema(const Kind& kind) {
-  JsonObject schema =
-      kind.defined->openapi.is_object() ? kind.defined->openapi.get_object() : JsonObject();
-  AddBothTypes(schema);
+void AddDefinedMembers(JsonObject& schema) {
   JsonObject& properties = api::MemberObject(schema, "properties");
   for (auto& [name, member] : DefinedMembers()) properties[name] = member;
+}
+
+bool Says(const JsonObject& schema, std::string_view word) {
+  const Json* const said = schema.if_contains(word);
+  return said != nullptr && *said == true;
+}
+
+// What objects within an object have, too, and must have.
+void AddEmbeddedMembers(JsonObject& schema, bool also_open) {
+  ForEachWithin(schema, [&](JsonObject& inner) { AddEmbeddedMembers(inner, also_open); });
+  if (!Says(schema, "x-kubernetes-embedded-resource")) return;
+  if (!also_open && Says(schema, kPreserve)) return;
+  AddDefinedMembers(schema);
+  Json& required = schema["required"];
+  if (!required.is_array()) required = JsonArray();
+  for (const std::string_view name : {"kind", "apiVersion"}) {
+    if (std::ranges::find(required.get_array(), Json(name)) == required.get_array().end())
+      required.get_array().emplace_back(name);
+  }
+}
+
+JsonObject OwnSchema(const Kind& kind) {
+  return kind.defined->openapi.is_object() ? kind.defined->openapi.get_object() : JsonObject();
+}
+
+// A user's schema, with what all objects have.
+JsonObject DefinedSchema(const Kind& kind) {
+  JsonObject schema = OwnSchema(kind);
+  AddBothTypes(schema);
+  AddEmbeddedMembers(schema, true);
+  AddDefinedMembers(schema);
   schema["x-kubernetes-group-version-kind"] = JsonArray({GroupVersionKind(kind)});
   return schema;
 }
@@ -450,19 +478,45 @@ uint64_t HashOfDefined(std::span<const Kind* const> kinds) {
   return hasher.value();
 }
 
-// Clients that go by version 2 take what isn't named for wrong where anything is named.
-void DropOpenMembers(JsonObject& schema) {
-  if (const Json* open = api::FindMember(schema, kPreserve);
-      open != nullptr && open->is_bool() && open->get_bool()) {
+// Clients that go by version 2 take what isn't named for wrong where anything is named, and a null
+// where a type is: of such values nothing is said, and nobody is required to give a null.
+void SayLess(JsonObject& schema) {
+  if (Says(schema, kPreserve) || Says(schema, kNullable)) {
     for (const std::string_view word : {"items", "properties", "type"})
       api::RemoveMember(schema, word);
-    return;
   }
-  ForEachWithin(schema, DropOpenMembers);
+  const Json* const properties = schema.if_contains("properties");
+  Json* const required = schema.if_contains("required");
+  if (required != nullptr && required->is_array() && properties != nullptr) {
+    JsonArray kept;
+    for (const Json& name : required->get_array()) {
+      const Json* const member =
+          name.is_string() ? api::FindMember(*properties, name.get_string()) : nullptr;
+      const bool nullable =
+          member != nullptr && member->is_object() && Says(member->get_object(), kNullable);
+      if (!nullable) kept.push_back(name);
+    }
+    *required = std::move(kept);
+    if (required->get_array().empty()) api::RemoveMember(schema, "required");
+  }
+  ForEachWithin(schema, SayLess);
 }
 
-// Version 2 keeps schemas elsewhere, lets something stand beside a reference, and has no oneOf. Nor
-// does it say defaults, which clients of it would take for required.
+// What version 2 says of a user's kind; of one that is open at its root next to nothing.
+JsonObject DefinedVersion2(const Kind& kind) {
+  JsonObject schema = {{"type", "object"}};
+  if (!kind.defined->schema.preserves_unknown) {
+    schema = OwnSchema(kind);
+    SayLess(schema);
+    AddEmbeddedMembers(schema, false);
+    AddDefinedMembers(schema);
+  }
+  schema["x-kubernetes-group-version-kind"] = JsonArray({GroupVersionKind(kind)});
+  return schema;
+}
+
+// Version 2 keeps schemas elsewhere, lets something stand beside a reference, and combines none.
+// Nor does it say defaults, which clients of it would take for required.
 void ToVersion2(JsonObject& schema) {
   constexpr std::string_view kOld = "#/components/schemas/";
   if (const Json* all = schema.if_contains("allOf"); all != nullptr && all->is_array() &&
@@ -472,7 +526,7 @@ void ToVersion2(JsonObject& schema) {
     api::RemoveMember(schema, "allOf");
     schema["$ref"] = reference;
   }
-  for (const std::string_view word : {"oneOf", "anyOf", "not", "nullable", "default"})
+  for (const std::string_view word : {"allOf", "oneOf", "anyOf", "not", "nullable", "default"})
     api::RemoveMember(schema, word);
   if (Json* reference = schema.if_contains("$ref");
       reference != nullptr && reference->is_string() &&
@@ -487,15 +541,7 @@ Json Version2(std::span<const Kind* const> kinds) {
   JsonObject defined;
   for (const Kind* kind : kinds) {
     if (kind->defined != nullptr) {
-      JsonObject schema = DefinedSchema(*kind);
-      const bool open = kind->defined->schema.preserves_unknown;
-      DropOpenMembers(schema);
-      if (open) {
-        api::RemoveMember(schema, kPreserve);
-        schema["type"] = "object";
-        schema["properties"] = DefinedMembers();
-      }
-      defined[SchemaName(*kind)] = std::move(schema);
+      defined[SchemaName(*kind)] = DefinedVersion2(*kind);
     } else if (!kind->plural.empty()) {
       types.push_back(static_cast<TypeId>(kind->id));
     }
