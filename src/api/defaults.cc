@@ -459,10 +459,6 @@ void PrepareForCreate(KindId kind, Json& object) { PrepareForCreate(KindOf(kind)
 void PrepareForCreate(const Kind& type, Json& object) {
   if (!object.is_object()) return;
   const KindId kind = type.id;
-  for (const std::string_view path :
-       {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink"}) {
-    RemovePath(object, path);
-  }
   DropUnserved(type, nullptr, object);
   if (type.custom) {
     if (type.has_status) RemoveMember(object.get_object(), "status");

@@ -144,11 +144,10 @@ TEST(PrepareTest, AnUpdateLeavesAPodItsDefaultTolerations) {
 }
 
 TEST(PrepareTest, NewPodsArePendingWithTheirQosClass) {
-  Json pod = Parse(R"({"metadata":{"name":"p","generation":7,"deletionTimestamp":"x"},
+  Json pod = Parse(R"({"metadata":{"name":"p","generation":7},
       "spec":{"schedulingGates":[{"name":"g"}]},"status":{"phase":"Running"}})");
   PrepareForCreate(KindId::kPod, pod);
   EXPECT_EQ(IntegerAt(pod, "metadata.generation"), 1);
-  EXPECT_EQ(FindPath(pod, "metadata.deletionTimestamp"), nullptr);
   EXPECT_EQ(TextAt(pod, "status.phase"), "Pending");
   EXPECT_EQ(TextAt(ArrayAt(pod, "status.conditions").at(0), "reason"), "SchedulingGated");
   const auto qos = [](std::string_view resources) {

@@ -560,9 +560,14 @@ void WarnOfWorkload(Warner& warner, KindId kind, const Json* old, const Json& ob
     case KindId::kDeployment:
     case KindId::kReplicaSet:
     case KindId::kDaemonSet:
-    case KindId::kReplicationController:
       if (Counts(old, object))
         WarnOfTemplate(warner, "spec.template", FindPath(object, "spec.template"));
+      return;
+    case KindId::kReplicationController:
+      // Upstream looks at the template that it had, by mistake.
+      if (Counts(old, object))
+        WarnOfTemplate(warner, "spec.template",
+                       FindPath(old == nullptr ? object : *old, "spec.template"));
       return;
     case KindId::kStatefulSet:
       if (Counts(old, object)) WarnOfSet(warner, object, old == nullptr);

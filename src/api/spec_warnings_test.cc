@@ -166,6 +166,13 @@ TEST(SpecWarnings, TemplatesOfWorkloads) {
   EXPECT_EQ(Told(KindId::kDeployment, deployment(1)), told);
   EXPECT_EQ(Told(KindId::kDeployment, deployment(2), &first), told);
   EXPECT_EQ(Told(KindId::kDeployment, deployment(1), &first), "");
+  // Of a ReplicationController upstream looks at the template that it had.
+  const Json bare = boost::json::parse(R"({"metadata":{"generation":1},"spec":{"template":{}}})");
+  EXPECT_EQ(Told(KindId::kReplicationController, deployment(2), &bare), "");
+  EXPECT_EQ(Told(KindId::kReplicationController,
+                 R"({"metadata":{"generation":2},"spec":{"template":{}}})", &first),
+            told);
+  EXPECT_EQ(Told(KindId::kReplicationController, deployment(1)), told);
   const std::string set =
       R"({"metadata":{"generation":2},"spec":{"volumeClaimTemplates":[{"spec":{"resources":{"requests":{"storage":"100m"}}}}]}})";
   EXPECT_EQ(Told(KindId::kStatefulSet, set),

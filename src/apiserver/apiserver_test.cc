@@ -501,6 +501,86 @@ TEST(ApiServer, WarningsAreNoMoreThanUpstreamTells) {
   EXPECT_EQ(headers[1].value, "299 - \"\xc3\xb6\"");
 }
 
+TEST(ApiServer, OfAVersionThatEndsIsWarnedWhereverItsHandlerAnswers) {
+  ServerFixture server;
+  constexpr const char* kEndpoints = "/api/v1/namespaces/default/endpoints";
+  const auto warned = [&](Method method, const std::string& path, std::string type, int status) {
+    const env::HttpResponse answer = server.Call(method, path, R"({"metadata":{"name":"e"}})",
+                                                 {{"content-type", std::move(type)}});
+    EXPECT_EQ(answer.status, status) << path;
+    return std::ranges::count(answer.headers, "warning", &env::Header::name);
+  };
+  const std::string one = std::string(kEndpoints) + "/e";
+  EXPECT_EQ(warned(Method::kPost, kEndpoints, "application/json", 201), 1);
+  EXPECT_EQ(warned(Method::kPost, kEndpoints, "text/plain", 415), 1);
+  EXPECT_EQ(warned(Method::kPut, one, "application/xml", 415), 1);
+  EXPECT_EQ(warned(Method::kDelete, one, "text/plain", 415), 1);
+  EXPECT_EQ(warned(Method::kPatch, one, "text/plain", 415), 0);
+}
+
+TEST(ApiServer, TheFirstUpdateOfAClaimIsWrittenThoughItChangesNothing) {
+  ServerFixture server;
+  constexpr const char* kClaims = "/api/v1/namespaces/default/persistentvolumeclaims";
+  const auto version = [](const env::HttpResponse& answer) {
+    EXPECT_LT(answer.status, 300) << answer.body.view();
+    return std::string(
+        api::TextAt(codec::ParseJson(answer.body.view()).value(), "metadata.resourceVersion"));
+  };
+  const auto touch = [&](const std::string& subresource = "") {
+    return version(server.Call(Method::kPatch, std::string(kClaims) + "/c" + subresource, "{}",
+                               {{"content-type", "application/merge-patch+json"}}));
+  };
+  const std::string claim = R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],)"
+                            R"("resources":{"requests":{"storage":"1Gi"}}}})";
+  const std::string made = version(server.Call(Method::kPost, kClaims, claim));
+  const std::string first = touch();
+  EXPECT_NE(first, made);
+  EXPECT_EQ(touch(), first);
+  EXPECT_EQ(touch("/status"), first);
+  server.Call(Method::kDelete, std::string(kClaims) + "/c");
+  server.Call(Method::kPatch, std::string(kClaims) + "/c", R"({"metadata":{"finalizers":null}})",
+              {{"content-type", "application/merge-patch+json"}});
+  const std::string again = version(server.Call(Method::kPost, kClaims, claim));
+  EXPECT_NE(touch("/status"), again);
+}
+
+TEST(ApiServer, WhatAnApplyMakesMayBeMadeAsOneThatIsBeingDeleted) {
+  ServerFixture server;
+  constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
+  const auto member = [](const env::HttpResponse& answer, api::JsonPath path) {
+    EXPECT_EQ(answer.status, 201) << answer.body.view();
+    return std::string(api::TextAt(codec::ParseJson(answer.body.view()).value(), path));
+  };
+  const std::string body =
+      R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","selfLink":"/x",)"
+      R"("deletionTimestamp":"2020-01-01T00:00:00Z","creationTimestamp":"2020-01-01T00:00:00Z"}})";
+  const auto apply = [&](const std::string& query) {
+    return server.Call(Method::kPatch, std::string(kMaps) + "/m?fieldManager=me" + query, body,
+                       {{"content-type", "application/apply-patch+yaml"}});
+  };
+  EXPECT_EQ(member(apply("&dryRun=All"), "metadata.selfLink"), "/x");
+  const env::HttpResponse posted =
+      server.Call(Method::kPost, std::string(kMaps) + "?dryRun=All", body);
+  EXPECT_EQ(member(posted, "metadata.selfLink"), "");
+  EXPECT_EQ(member(posted, "metadata.deletionTimestamp"), "");
+  const env::HttpResponse made = apply("");
+  EXPECT_EQ(member(made, "metadata.selfLink"), "");
+  EXPECT_EQ(member(made, "metadata.deletionTimestamp"), "2020-01-01T00:00:00Z");
+  EXPECT_NE(member(made, "metadata.creationTimestamp"), "2020-01-01T00:00:00Z");
+}
+
+TEST(ApiServer, AnEmptyListThatIsStoredAsNoneIsToldSoInADryRun) {
+  ServerFixture server;
+  for (const std::string query : {"?dryRun=All", ""}) {
+    const env::HttpResponse answer = server.Call(
+        Method::kPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles" + query,
+        R"({"metadata":{"name":"r"},"rules":[]})");
+    ASSERT_EQ(answer.status, 201);
+    const api::Json role = codec::ParseJson(answer.body.view()).value();
+    EXPECT_TRUE(role.at("rules").is_null()) << query;
+  }
+}
+
 TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   Options options;
   options.tokens.push_back(

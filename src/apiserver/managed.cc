@@ -10,6 +10,7 @@
 #include "api/kinds.h"
 #include "api/object.h"
 #include "api/timestamp.h"
+#include "apiserver/objects.h"
 #include "base/limits.h"
 #include "codec/json.h"
 
@@ -67,10 +68,9 @@ api::Json AsScale(const api::Kind& kind, const api::Json& object) {
   return scale;
 }
 
-// A scale that nobody manages stays so, as an object does.
-bool IsScaleManaged(const api::Kind& kind, const ManagedFields& managed) {
+// Whether anybody manages what stands at a dotted path.
+bool IsManaged(const ManagedFields& managed, std::string_view names) {
   std::vector<api::PathElement> path;
-  std::string_view names = ReplicasPath(kind);
   while (!names.empty()) {
     const size_t dot = names.find('.');
     path.push_back(fmt::format("f:{}", names.substr(0, dot)));
@@ -78,6 +78,35 @@ bool IsScaleManaged(const api::Kind& kind, const ManagedFields& managed) {
   }
   return std::ranges::any_of(
       managed, [&](const api::ManagedEntry& entry) { return api::HasPath(entry.fields, path); });
+}
+
+constexpr std::string_view kInternalTraffic = "spec.internalTrafficPolicy";
+
+// A Service that became an ExternalName keeps its internalTrafficPolicy upstream, though no answer
+// shows it: where somebody manages one that isn't there.
+bool KeepsUnseen(const api::Kind& kind, const ManagedFields& managed, const api::Json& service) {
+  return kind.id == api::KindId::kService && api::TextAt(service, "spec.type") == "ExternalName" &&
+         api::FindPath(service, kInternalTraffic) == nullptr &&
+         IsManaged(managed, kInternalTraffic);
+}
+
+// The Service with what it keeps.
+api::Json WithKept(api::Json service) {
+  if (api::FindPath(std::as_const(service), kInternalTraffic) == nullptr)
+    api::SetPath(service, kInternalTraffic, Text("Cluster"));
+  return service;
+}
+
+// What an update that is no scale's makes of them.
+ManagedFields Updated(const WriteContext& context, const api::FieldWriter& writer,
+                      ManagedFields managed, const api::Json& before, const api::Json& after) {
+  const api::TrackedType type = api::TrackedTypeOf(*context.request.kind, writer.subresource);
+  if (!KeepsUnseen(*context.request.kind, managed, before))
+    return api::TrackUpdate(type, writer, std::move(managed), before, after);
+  // Whoever replaces the whole without naming it takes it away.
+  const bool replaces = context.request.verb == Verb::kUpdate && writer.subresource.empty();
+  return api::TrackUpdate(type, writer, std::move(managed), WithKept(before),
+                          replaces ? after : WithKept(after));
 }
 
 }  // namespace
@@ -123,10 +152,11 @@ std::string ManagedAfter(const WriteContext& context, const store::StoredObject*
   if (!managed) managed = StoredManaged(text);
   if (managed->empty() && old != nullptr) return "";
   if (!IsTracked(kind.storage, writer.manager)) return api::PrintManagedFields(*managed);
-  const api::TrackedType type = api::TrackedTypeOf(kind, writer.subresource);
   if (context.request.subpart != Subpart::kScale) {
-    managed = api::TrackUpdate(type, writer, std::move(*managed), before, after);
-  } else if (IsScaleManaged(kind, *managed)) {
+    managed = Updated(context, writer, std::move(*managed), before, after);
+  } else if (IsManaged(*managed, ReplicasPath(kind))) {
+    // A scale that nobody manages stays so, as an object does.
+    const api::TrackedType type = api::TrackedTypeOf(kind, writer.subresource);
     managed = api::TrackUpdate(type, writer, std::move(*managed), AsScale(kind, before),
                                AsScale(kind, after));
   }

@@ -90,6 +90,32 @@ TEST(Managed, APatchMayBeOfThem) {
   EXPECT_EQ(ManagedOf(renamed).find("\"manager\":\"someone\""), std::string::npos);
 }
 
+// Upstream it is there still, and told to nobody.
+TEST(Managed, AServiceThatBecameAnExternalNameKeepsItsPolicyUntilItIsReplaced) {
+  ServerFixture server;
+  constexpr const char* kServices = "/api/v1/namespaces/default/services";
+  const auto manages = [](const env::HttpResponse& answer) {
+    EXPECT_LT(answer.status, 300) << answer.body.view();
+    return ManagedOf(answer).contains("f:internalTrafficPolicy");
+  };
+  const std::string path = std::string(kServices) + "/s";
+  EXPECT_TRUE(
+      manages(server.Call(Method::kPost, kServices,
+                          R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})", kUser)));
+  const auto turned = server.Call(
+      Method::kPatch, path,
+      R"({"spec":{"type":"ExternalName","externalName":"a.example.com","clusterIP":null,)"
+      R"("clusterIPs":null}})",
+      Patching("application/merge-patch+json", "other/1"));
+  EXPECT_TRUE(manages(turned));
+  EXPECT_FALSE(turned.body.view().contains("\"internalTrafficPolicy\""));
+  EXPECT_TRUE(manages(server.Call(Method::kPatch, path, R"({"metadata":{"labels":{"a":"b"}}})",
+                                  Patching("application/merge-patch+json", "other/1"))));
+  const std::string read(server.Call(Method::kGet, path).body.view());
+  EXPECT_FALSE(
+      manages(server.Call(Method::kPut, path, read, Patching("application/json", "other/1"))));
+}
+
 TEST(Managed, MoreThanThereCanBeAreNotTaken) {
   ServerFixture server;
   const auto body = [](int64_t count) {

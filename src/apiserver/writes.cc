@@ -110,9 +110,14 @@ Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
   // What is no version counts as none, as upstream has it.
   context.version_sent |=
       ParseRevision(api::TextAt(object, "metadata.resourceVersion")).value_or(0) != 0;
-  for (const std::string_view key : {"resourceVersion", "selfLink", "managedFields",
-                                     "deletionTimestamp", "deletionGracePeriodSeconds"}) {
+  for (const std::string_view key : {"resourceVersion", "managedFields"})
     api::RemoveMember(metadata, key);
+  // As upstream has it, what an update or an apply makes may be made as one that is being deleted.
+  const bool posted = request.verb == Verb::kCreate;
+  if (posted || !context.options.dry_run) api::RemoveMember(metadata, "selfLink");
+  if (posted) {
+    for (const std::string_view key : {"deletionTimestamp", "deletionGracePeriodSeconds"})
+      api::RemoveMember(metadata, key);
   }
   metadata["uid"] = NewUid(context.prng);
   metadata["creationTimestamp"] = api::PrintTimestamp(context.now);
@@ -463,6 +468,21 @@ bool IsFinished(KindId storage, const Json& object) {
   return api::IntegerAt(object, "metadata.deletionGracePeriodSeconds") == 0;
 }
 
+// Whether an update is written though it changes nothing: a new claim is stored upstream without
+// the phase that is shown of it, and its first update puts it there. Of what is too old to be known
+// to be new it isn't.
+bool IsFirstOfClaim(const WriteContext& context, const store::StoredObject& old) {
+  if (context.request.kind->id != KindId::kPersistentVolumeClaim) return false;
+  const store::Store& store = context.store;
+  if (old.revision <= store.compacted_revision()) return false;
+  if (old.revision <= store.durable_revision())
+    return store.EventAt(old.revision).previous == nullptr;
+  const store::ObjectRef durable =
+      store.Find(TableOf(*context.request.kind),
+                 {.namespace_name = context.request.namespace_name, .name = context.request.name});
+  return durable == nullptr || durable->uid != old.uid;
+}
+
 bool SameButGeneration(const Json& stored, Json object) {
   constexpr api::JsonPath kGeneration("metadata.generation");
   if (const Json* kept = api::FindPath(stored, kGeneration)) {
@@ -643,7 +663,7 @@ WriteResult CreateFrom(WriteContext& context, Json object) {
   if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
-  if (!context.options.dry_run) api::ForgetEmptyLists(kind, object);
+  api::ForgetEmptyLists(kind, object);
   Json stored = ToStorage(kind, std::move(object), nullptr);
   // An event that is asked for in the request's kind needn't be read again to be answered.
   const bool plain = context.shape.form == Form::kObject && context.shape.syntax == Syntax::kJson;
@@ -780,9 +800,10 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     Outcome<void> given = Allocate(context, context.request.name, &before, object);
     if (!given) return std::unexpected(std::move(given.error()));
   }
-  if (!context.options.dry_run) api::ForgetEmptyLists(kind, object);
+  api::ForgetEmptyLists(kind, object);
   const auto same_managed = [&] { return SameManaged(ManagedText(*old), managed); };
-  if (api::SameJson(before, object) && same_managed()) return Written{.json = old->json};
+  if (api::SameJson(before, object) && same_managed() && !IsFirstOfClaim(context, *old))
+    return Written{.json = old->json};
   const Json stored =
       kind.is_view() ? LoadUnmanaged(StorageOf(kind), *old, context.memory) : Json();
   object = ToStorage(kind, std::move(object), &stored);
