@@ -431,13 +431,27 @@ class Conformer {
     }
   }
 
-  void ConformBytes(const Type& owner, const Field& field, const Json& value) {
-    if (value.is_array() && !value.get_array().empty()) {
-      // To Go bytes are a list of numbers.
-      const Json& first = value.get_array().front();
-      if (converts_) return Stop("unrecognized type: uint8");
-      return Mismatch(owner, FoundName(first, false), "uint8");
+  // To Go bytes are a list of numbers, too.
+  void ConformByteList(const Type& owner, Json& value) {
+    std::string bytes;
+    for (Json& item : value.get_array()) {
+      if (item.is_null()) item = 0;
+      if (converts_) SettleNumber(item);
+      const bool cut = converts_ && item.is_int64();
+      if (!cut && !(item.is_int64() && item.get_int64() >= 0 && item.get_int64() <= 0xff))
+        return NoByte(owner, item);
+      bytes.push_back(static_cast<char>(item.get_int64()));
     }
+    value.emplace_string() = EncodeBase64(bytes);
+  }
+
+  void NoByte(const Type& owner, const Json& item) {
+    if (!converts_) return Mismatch(owner, FoundName(item, item.is_number()), "uint8");
+    Stop(item.is_number() ? "cannot convert float64 to uint8" : "unrecognized type: uint8");
+  }
+
+  void ConformBytes(const Type& owner, const Field& field, Json& value) {
+    if (value.is_array()) return ConformByteList(owner, value);
     if (!value.is_string()) {
       if (converts_) return Stop(fmt::format("cannot restore slice from {}", GoKindOf(value)));
       return Mismatch(owner, FoundName(value, false), ItemTypeName(field));

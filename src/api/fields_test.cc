@@ -4,6 +4,7 @@
 
 #include "api/fields.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
@@ -205,6 +206,27 @@ TEST(ConformTest, NamesGosOwnTypesAndEmbeddedStructs) {
   }
   EXPECT_EQ(Conformed(KindId::kSecret, R"({"data":{"a":["x"]}})"),
             "json: cannot unmarshal string into Go struct field Secret.data of type uint8");
+  EXPECT_EQ(Conformed(KindId::kSecret, R"({"data":{"a":[1,256]}})"),
+            "json: cannot unmarshal number 256 into Go struct field Secret.data of type uint8");
+  EXPECT_EQ(Conformed(KindId::kSecret, R"({"data":{"a":[-1]}})"),
+            "json: cannot unmarshal number -1 into Go struct field Secret.data of type uint8");
+}
+
+// To Go's decoder a list of numbers is bytes, and an empty list none.
+TEST(ConformTest, BytesMayBeWrittenAsNumbers) {
+  const auto kept = [](std::string_view list, Decoder decoder) {
+    Json secret = boost::json::parse(fmt::format(R"({{"data":{{"a":{}}}}})", list));
+    const auto problems = Conform(KindOf(KindId::kSecret), secret, decoder);
+    return problems ? std::string(TextAt(secret, "data.a")) : problems.error().message;
+  };
+  EXPECT_EQ(kept("[]", Decoder::kJson), "");
+  EXPECT_EQ(kept("[1,2,255]", Decoder::kJson), "AQL/");
+  EXPECT_EQ(kept("[null,2]", Decoder::kJson), "AAI=");
+  EXPECT_EQ(kept("[]", Decoder::kConverter), "");
+  // The converter cuts numbers.
+  EXPECT_EQ(kept("[7,null,258,-1,1.0]", Decoder::kConverter), "BwAC/wE=");
+  EXPECT_EQ(kept("[1.5]", Decoder::kConverter), "cannot convert float64 to uint8");
+  EXPECT_EQ(kept(R"([1,"x"])", Decoder::kConverter), "unrecognized type: uint8");
 }
 
 TEST(ConformTest, TheConverterHasItsOwnWordsAndCutsIntegers) {

@@ -289,9 +289,9 @@ Result<ManagedFields> ParseManagedFields(const Json& array) {
     if (operation != "Apply" && operation != "Update")
       return no("operation must be `Apply` or `Update`");
     if (TextAt(json, "apiVersion").empty()) return no("apiVersion must not be empty");
-    if (const std::string_view type = TextAt(json, "fieldsType"); type.empty()) {
-      return no(fmt::format("missing fieldsType in managed fields entry {}", i));
-    } else if (type != "FieldsV1") {
+    const std::string_view type = TextAt(json, "fieldsType");
+    if (type.empty()) return no(fmt::format("missing fieldsType in managed fields entry {}", i));
+    if (type != "FieldsV1") {
       return no(fmt::format("invalid fieldsType {} in managed fields entry {}", QuoteGo(type), i));
     }
     ManagedEntry entry{.manager = std::string(TextAt(json, "manager")),

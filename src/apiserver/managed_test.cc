@@ -90,7 +90,7 @@ TEST(Managed, APatchMayBeOfThem) {
   EXPECT_EQ(ManagedOf(renamed).find("\"manager\":\"someone\""), std::string::npos);
 }
 
-// Upstream it is there still, and told to nobody.
+// Upstream it is there still, and told to nobody. Of one that is made so likewise.
 TEST(Managed, AServiceThatBecameAnExternalNameKeepsItsPolicyUntilItIsReplaced) {
   ServerFixture server;
   constexpr const char* kServices = "/api/v1/namespaces/default/services";

@@ -319,7 +319,7 @@ void KeepAllocated(const Json& old, Json& service) {
   // What the old type had of its own goes with it, unless it was asked for anew.
   if (!IsExternalName(old) && IsExternalName(service)) {
     for (const std::string_view member :
-         {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"})
+         {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"})
       DropKept(before, spec, member);
   }
   if (HasNodePorts(old) && !HasNodePorts(service)) {
@@ -338,7 +338,11 @@ void KeepAllocated(const Json& old, Json& service) {
 
 Outcome<void> AllocateService(const store::Store& store, Prng& prng, Subject subject,
                               Json& service) {
-  if (IsExternalName(service)) return {};
+  if (IsExternalName(service)) {
+    // Upstream keeps it, and tells nobody of it.
+    api::RemovePath(service, "spec.internalTrafficPolicy");
+    return {};
+  }
   JsonObject& spec = api::MemberObject(service.get_object(), "spec");
   PairAddresses(spec);
   const api::FieldErrors errors = Allocator(store, prng, service).Run();

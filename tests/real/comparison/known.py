@@ -86,6 +86,7 @@ Parts of what is served that do less than upstream's, so that valid requests are
 | keys in YAML that differ by their type alone (`1` and `"1"`) | one key, of which it is said that it stands twice |
 | Events of nodes and taints | RegisteredNode is not written, nor that a pod's eviction by a taint was called off |
 | MissingJob of a CronJob whose Job ended and went before it was seen to have ended | SawCompletedJob |
+| internalTrafficPolicy of a Service that is an ExternalName | none; upstream keeps one that it tells nobody, which is there again when the type changes back, and whose managers a write of it may change otherwise |
 | `endpoints.kubernetes.io/last-change-trigger-time` of Endpoints and EndpointSlices | not set |""".splitlines()
 
 
