@@ -267,9 +267,9 @@ Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng
       told_seconds != 0 ? std::max<int64_t>(told_seconds, 0) : prng.Between(1800, 3600);
   return WatchStart{.shape = *shape,
                     .selection = std::move(*selection),
-                    // Unset and "0" mean: what there is, then what comes.
+                    // Unset and "0" mean: what there is, then what comes; or that alone.
                     .listing = told ? send : *revision == 0,
-                    .after = *revision,
+                    .after = *revision == 0 ? std::nullopt : revision,
                     .bookmarks = ParseFlagParameter(query, "allowWatchBookmarks"),
                     .initial_events_end = send,
                     .deadline = now + Duration::Seconds(seconds)};

@@ -69,7 +69,8 @@ void Watches::Start(Instant now, env::ExchangeId exchange, WatchStart start,
   Watch watch{
       .phase = start.listing ? Phase::kListing : Phase::kBehind,
       .group = std::move(key),
-      .next = start.listing ? store.durable_revision() : start.after + 1,
+      .next = start.listing ? store.durable_revision()
+                            : start.after.value_or(store.durable_revision()) + 1,
       .after_namespace = {},
       .after_name = {},
       .bookmarks = start.bookmarks,

@@ -22,9 +22,10 @@ namespace berth::apiserver {
 struct WatchStart {
   Shape shape;
   Selection selection;
-  // With `listing` the present objects come first, as ADDED; else events after `after` follow.
+  // With `listing` the present objects come first, as ADDED; else events after `after` follow, or
+  // those that are yet to come.
   bool listing = false;
-  uint64_t after = 0;
+  std::optional<uint64_t> after = {};
   bool bookmarks = false;
   bool initial_events_end = false;  // A marked bookmark follows the listing.
   Instant deadline;

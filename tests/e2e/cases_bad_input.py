@@ -405,6 +405,20 @@ def watches(test):
     test.equal((answer.status, answer.body), (200, b""), "from the future")
 
 
+@case("a watch that wants nothing of what there is gets only what comes")
+def watch_from_now(test):
+    path = test.path("configmaps")
+    test.create(path, objects.config_map("a"))
+    seen = test.watch(f"{path}?watch=true")
+    test.wait("the addition is told", lambda: "a" in [event["object"]["metadata"]["name"] for event in seen.events()])
+    query = "?watch=true&fieldSelector=metadata.name%3Da&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
+    streams = [test.watch(path + query + version) for version in ("", "&resourceVersion=0")]
+    test.merge(test.path("configmaps", "a"), {"data": {"k": "1"}})
+    for stream in streams:
+        test.wait("the change is told", stream.events)
+        test.equal(stream.types(), ["MODIFIED"], "types")
+
+
 @case("watches tell additions, changes and ends, of just what is selected, in order")
 def watch_order(test):
     made = test.create(test.path("configmaps"), objects.config_map("a", labels={"see": "yes"}))
