@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "api/base64.h"
 #include "api/object.h"
@@ -17,6 +18,7 @@ using api::Json;
 using api::JsonObject;
 
 constexpr std::string_view kGroup = "admission.k8s.io";
+constexpr std::string_view kReview = "AdmissionReview";
 constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
 constexpr int kServerError = 500;
@@ -94,8 +96,22 @@ Verdict Uncalled(std::string_view why) {
   return Failure(fmt::format("failed to call webhook: {}", why));
 }
 
+Verdict NoVersionOrKind(std::string_view why) {
+  return Uncalled(fmt::format("couldn't get version/kind; json parse error: {}", why));
+}
+
+// Whether upstream's client shows the body of an answer that is no success.
+bool IsText(const env::HttpResponse& response) {
+  const std::string_view type = env::FindHeader(response.headers, "content-type").value_or("");
+  constexpr std::string_view kText = "text/";
+  return type.empty() || std::ranges::equal(type.substr(0, kText.size()), kText, {}, [](char c) {
+           return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+         });
+}
+
 // What upstream's client says of an answer that is no success.
-std::string StatusText(int status, std::string_view body) {
+std::string StatusText(const env::HttpResponse& response) {
+  const int status = response.status;
   switch (status) {
     case 400:
       return "the server rejected our request for an unknown reason";
@@ -122,7 +138,7 @@ std::string StatusText(int status, std::string_view body) {
   if (status < kServerError)
     return fmt::format(
         "the server responded with the status code {} but did not return more information", status);
-  std::string_view shown = body.substr(0, kShownBytes);
+  std::string_view shown = IsText(response) ? response.body.view().substr(0, kShownBytes) : "";
   shown = shown.substr(0, codec::ValidUtf8Prefix(shown));
   while (!shown.empty() && (shown.back() == '\n' || shown.back() == ' ')) shown.remove_suffix(1);
   return fmt::format("an error on the server ({}) has prevented the request from succeeding",
@@ -206,6 +222,7 @@ Verdict ReadPatch(const Asked& asked, const Json& response, Verdict verdict) {
   }
   if (!verdict.allowed) return verdict;
   const Result<Json> parsed = codec::ParseJson(*patch);
+  if (parsed && parsed->is_null()) return verdict;  // No operations.
   if (!parsed || !parsed->is_array()) {
     return Failure(fmt::format(
         "received undecodable patch in webhook response: {}",
@@ -215,6 +232,36 @@ Verdict ReadPatch(const Asked& asked, const Json& response, Verdict verdict) {
     return Failure(fmt::format("unsupported patch type {}", api::QuoteGo(api::TextOf(*type))));
   if (!parsed->get_array().empty()) verdict.patch = *patch;
   return verdict;
+}
+
+// Whether the answer is of the kind and version that was asked for, as far as it names them; else
+// why not.
+Verdict CheckReview(const Asked& asked, const Json& answer) {
+  for (const std::string_view member : {"apiVersion", "kind"}) {
+    const Json* value = api::FindMember(answer, member);
+    if (value == nullptr || value->is_null() || value->is_string()) continue;
+    return NoVersionOrKind(
+        fmt::format("json: cannot unmarshal {} into Go struct field .{} of type string",
+                    JsonTypeName(*value), member));
+  }
+  const std::string_view said = api::TextAt(answer, "apiVersion");
+  if (std::ranges::count(said, '/') > 1)
+    return Uncalled(fmt::format("unexpected GroupVersion string: {}", said));
+  const std::string_view named = api::TextAt(answer, "kind");
+  const std::string own = fmt::format("{}/{}", kGroup, asked.version);
+  const std::string_view version = said.empty() ? own : said;
+  const std::string_view kind = named.empty() ? kReview : named;
+  const std::string_view number = version.substr(version.find('/') + 1);
+  const bool known = kind == kReview && (number == "v1" || number == "v1beta1") &&
+                     version == fmt::format("{}/{}", kGroup, number);
+  if (!known) {
+    return Uncalled(fmt::format(
+        R"(no kind "{}" is registered for version "{}" in scheme "pkg/runtime/scheme.go:111")",
+        kind, version));
+  }
+  if (number == asked.version) return {};
+  return Uncalled(fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", number, kReview,
+                              asked.version, kReview));
 }
 
 }  // namespace
@@ -265,22 +312,17 @@ void Verdict::AddTo(Hasher& hasher) const {
 }
 
 Verdict ReadAnswer(const Asked& asked, const env::HttpResponse& response) {
-  const std::string_view body = response.body.view();
   // Redirects too are no answer: who is asked is who the configuration names.
-  if (response.status < kOk || response.status >= 300)
-    return Uncalled(StatusText(response.status, body));
-  const Result<Json> parsed = codec::ParseJson(body);
-  if (!parsed) {
-    return Uncalled(
-        fmt::format("couldn't get version/kind; json parse error: {}", parsed.error().message));
-  }
+  if (response.status < kOk || response.status >= 300) return Uncalled(StatusText(response));
+  const Result<Json> parsed = codec::ParseJson(response.body.view());
+  if (!parsed) return NoVersionOrKind(parsed.error().message);
   if (!parsed->is_object()) {
-    return Uncalled(fmt::format(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go "
-        "value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; "
-        "Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+    return NoVersionOrKind(fmt::format(
+        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string "
+        "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
         JsonTypeName(*parsed)));
   }
+  if (Verdict other = CheckReview(asked, *parsed); other.failed()) return other;
   const Json* answer = api::FindMember(*parsed, "response");
   if (answer == nullptr) return BadAnswer("webhook response was absent");
   std::string why;
@@ -293,14 +335,13 @@ Verdict ReadAnswer(const Asked& asked, const env::HttpResponse& response) {
     return BadAnswer(fmt::format("expected response.uid={}, got {}", api::QuoteGo(asked.uid),
                                  api::QuoteGo(api::TextAt(*answer, "uid"))));
   }
-  // Of the older version nobody ever looked.
+  // What names neither passes for what was asked for, where nobody ever looked: the older version.
   const std::string_view version = api::TextAt(*parsed, "apiVersion");
   const std::string_view kind = api::TextAt(*parsed, "kind");
-  if (asked.version == "v1" &&
-      (kind != "AdmissionReview" || version != fmt::format("{}/v1", kGroup))) {
+  if (asked.version == "v1" && (kind != kReview || version != fmt::format("{}/v1", kGroup))) {
     return BadAnswer(
-        fmt::format("expected webhook response of {}/v1, Kind=AdmissionReview, got {}{}, Kind={}",
-                    kGroup, version.contains('/') ? "" : "/", version, kind));
+        fmt::format("expected webhook response of {}/v1, Kind=AdmissionReview, got {}, Kind={}",
+                    kGroup, version.empty() ? "/" : version, kind));
   }
   Verdict verdict{.allowed = api::FlagAt(*answer, "allowed")};
   verdict.warnings = api::TextsAt(*answer, "warnings");

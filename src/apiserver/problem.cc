@@ -51,6 +51,17 @@ std::string_view FirstCharacters(std::string_view text, int64_t count) {
   return text.substr(0, end);
 }
 
+// Whether a text has characters that no header may.
+bool HasControls(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : '\0');
+    // The second set of them, from U+0080 on, is two bytes of UTF-8 each.
+    if (byte < 0x20 || byte == 0x7f || (byte == 0xc2 && next < 0xa0)) return true;
+  }
+  return codec::ValidUtf8Prefix(text) != text.size();
+}
+
 // Appends `"key":"text"` with a comma before it unless it opens the object.
 void AppendMember(std::string& out, std::string_view key, std::string_view text) {
   if (out.back() != '{') out += ',';
@@ -282,7 +293,12 @@ env::HttpResponse ToResponse(const Problem& problem) {
 }
 
 env::Header WarningHeader(std::string_view warning) {
-  return {"warning", fmt::format("299 - {}", api::QuoteGo(warning))};
+  std::string value = "299 - \"";
+  for (const char c : warning) {
+    if (c == '"' || c == '\\') value += '\\';
+    value += c;
+  }
+  return {"warning", value + '"'};
 }
 
 void AddWarningHeaders(std::span<const std::string> warnings, std::vector<env::Header>& headers) {
@@ -290,7 +306,7 @@ void AddWarningHeaders(std::span<const std::string> warnings, std::vector<env::H
   std::set<std::string_view> seen;
   int64_t all = 0;
   for (const std::string& warning : warnings) {
-    if (!seen.insert(warning).second) continue;
+    if (warning.empty() || HasControls(warning) || !seen.insert(warning).second) continue;
     told.push_back(warning);
     all += api::CharactersOf(warning);
   }

@@ -306,9 +306,31 @@ def liars(test):
         answers["next"] = decide
         answer = test.http("POST", test.path("configmaps"), ours("a"), status=500)
         test.true(text in answer.message, f"{answer.message!r} has no {text!r}")
-    answers["next"] = allow
-    test.create(test.path("configmaps"), ours("a"))
+    # No operations, in JSON's other word for an empty list; and of its warnings one that no header can carry.
+    answers["next"] = lambda request: patch(request) | {"patch": "bnVsbA==", "warnings": ["of two\nlines", "of one"]}
+    answer = test.http("POST", test.path("configmaps"), ours("a"), status=201)
+    told = [value for name, value in answer.headers.items() if name.lower() == "warning"]
+    test.equal(told, ['299 - "of one"'], "warnings")
     test.http("DELETE", config, status=200)
+
+
+@case("the answer to the older form of a review is of that form")
+def older_form(test):
+    older = {"admissionReviewVersions": ["v1beta1"]} | OURS
+    said = {}
+
+    def decide(request):
+        text = json.dumps({"kind": "AdmissionReview", "response": deny(request, message="no")} | said).encode()
+        return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(text) + text
+
+    install(test, "Validating", entry(test, Webhook(test, decide), MAPS, **older))
+    told = settled(test, lambda: refused(test, ours("a"))).message
+    test.equal(told, 'admission webhook "hook.example.com" denied the request: no', "of no version")
+    said["apiVersion"] = "admission.k8s.io/v1beta1"
+    test.equal(refused(test, ours("a")).message, told, "of its own version")
+    said["apiVersion"] = "admission.k8s.io/v1"
+    answer = test.http("POST", test.path("configmaps"), ours("a"), status=500)
+    test.match(r"converting \(v1.AdmissionReview\) to \(v1beta1.AdmissionReview\): unknown conversion$", answer.message)
 
 
 @case("other requests don't wait for a webhook, and a client that leaves costs nothing", seconds=4)
