@@ -12,6 +12,7 @@
 
 #include "api/base64.h"
 #include "api/custom_definition.h"
+#include "api/custom_scale.h"
 #include "api/embedded.h"
 #include "api/object.h"
 #include "api/pod_parts.h"
@@ -494,6 +495,8 @@ void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json& object
   if (!object.is_object()) return;
   const CustomSchema& schema = kind.defined->schema;
   std::ranges::move(CheckCustomSchema(schema, object.get_object()), std::back_inserter(errors));
+  std::ranges::move(CheckScaleSpec(*kind.defined, object), std::back_inserter(errors));
+  std::ranges::move(CheckScaleStatus(*kind.defined, object), std::back_inserter(errors));
   std::ranges::move(CheckEmbedded(schema, object), std::back_inserter(errors));
 }
 
@@ -504,9 +507,12 @@ void CheckUpdateByDefinition(FieldErrors& errors, const Kind& kind, const Json& 
   const JsonObject& document = object.get_object();
   if (subresource == Subresource::kStatus) {
     std::ranges::move(CheckCustomStatus(schema, document, old), std::back_inserter(errors));
+    std::ranges::move(CheckScaleStatus(*kind.defined, object), std::back_inserter(errors));
     return;
   }
   std::ranges::move(CheckCustomUpdate(schema, document, old), std::back_inserter(errors));
+  std::ranges::move(CheckScaleSpec(*kind.defined, object), std::back_inserter(errors));
+  std::ranges::move(CheckScaleStatus(*kind.defined, object), std::back_inserter(errors));
   std::ranges::move(CheckEmbedded(schema, object), std::back_inserter(errors));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -248,6 +249,10 @@ JsonObject DefinedScaleStatus(const api::CustomVersion& version, const Json& doc
                          : std::string_view());
 }
 
+// What stands, as upstream has it, for the number of an object of a user's kind that has none, when
+// its scale is patched.
+constexpr int64_t kNoReplicas = INT32_MIN;
+
 WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, const Json& scale) {
   const std::string_view name = api::TextAt(scale, "metadata.name");
   if (!name.empty() && name != context.request.name) {
@@ -263,13 +268,18 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
         "field ScaleSpec.spec.replicas of type int32");
   }
   const int64_t wanted = replicas == nullptr ? 0 : replicas->get_int64();
+  const api::Kind& kind = *context.request.kind;
+  if (kind.defined != nullptr && wanted == kNoReplicas) {
+    return BadRequest(
+        fmt::format("the spec replicas field \".{}\" cannot be empty", ReplicasPath(kind)));
+  }
   const Subject subject{.kind = api::KindOf(KindId::kScale), .name = context.request.name};
-  if (wanted < 0 || wanted > INT32_MAX) {
+  // Of a user's kind the object says what is wrong with it.
+  if ((wanted < 0 && kind.defined == nullptr) || wanted > INT32_MAX) {
     return Invalid(subject, {api::InvalidField("spec.replicas", wanted,
                                                wanted < 0 ? "must be greater than or equal to 0"
                                                           : "must be a 32-bit integer")});
   }
-  const api::Kind& kind = *context.request.kind;
   const Json before = LoadUnmanaged(kind, *old, context.memory);
   Json object(before, before.storage());
   api::SetDotted(object, ReplicasPath(kind), wanted);
@@ -438,8 +448,12 @@ WriteResult PatchScale(WriteContext& context) {
   if (!old) return std::unexpected(old.error());
   const bool strategic = patch->type == PatchType::kStrategic;
   const std::string shown = strategic ? api::PrintGo(patch->value) : std::string();
-  Outcome<Json> patched = ApplyParsed(
-      *patch, KindId::kScale, ScaleOf(*context.request.kind, LoadAs(*context.request.kind, **old)));
+  const api::Kind& kind = *context.request.kind;
+  const Json document = LoadAs(kind, **old);
+  Json before = ScaleOf(kind, document);
+  if (kind.defined != nullptr && api::FindDotted(document, ReplicasPath(kind)) == nullptr)
+    api::SetPath(before, "spec.replicas", kNoReplicas);
+  Outcome<Json> patched = ApplyParsed(*patch, KindId::kScale, before);
   if (!patched) return std::unexpected(std::move(patched.error()));
   Json scale = *patched;
   const Result<std::vector<std::string>> fine =

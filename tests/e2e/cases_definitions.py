@@ -1,5 +1,7 @@
 """Users' own kinds: what definitions may say, what becomes of their names, and how they end."""
 
+import json
+
 import objects
 from harness import case
 
@@ -105,3 +107,48 @@ def names(test):
     test.merge(f"{path}/c", {"metadata": {"finalizers": None}})
     test.wait("it is gone", lambda: not test.exists(first))
     test.wait("its names are free", lambda: told(second, "Established").get("status") == "True")
+
+
+def served(test, made):
+    """Makes a definition and waits until its kind is served; the path of its objects and what each begins with."""
+    test.create(DEFINITIONS, made)
+    group, names = made["spec"]["group"], made["spec"]["names"]
+    path = test.path(names["plural"], group=f"{group}/v1")
+    test.wait("it is served", lambda: test.http("GET", path).status == 200)
+    # And discovered, and in the server's documents.
+    documents = f"/openapi/v3/apis/{group}/v1"
+    test.wait("it is told of", lambda: test.http("GET", documents).status == 200)
+    return path, {"apiVersion": f"{group}/v1", "kind": names["kind"]}
+
+
+@case("what the scale of a user's kind shows is checked where the kind keeps it", seconds=2)
+def custom_scale(test):
+    group = f"{test.namespace}.e2e.test"
+    made = definition(test, "es", "E", group)
+    scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.sel"}
+    made["spec"]["versions"][0]["subresources"] = {"status": {}, "scale": scale}
+    path, head = served(test, made)
+    accessor = "Invalid value: 0: .spec.n accessor error: "
+    rows = [
+        (-1, "Invalid value: -1: should be a non-negative integer"),
+        (2**31, "Invalid value: 2147483648: should be less than or equal to 2147483647"),
+        (1.5, accessor + "1.5 is of the type float64, expected int64"),
+        ("x", accessor + "x is of the type string, expected int64"),
+        (None, accessor + "<nil> is of the type <nil>, expected int64"),
+    ]
+    for value, words in rows:
+        answer = test.http("POST", path, head | {"metadata": {"name": "e"}, "spec": {"n": value}}, status=422)
+        test.equal(answer.message, f'E.{group} "e" is invalid: .spec.n: {words}', value)
+    test.create(path, head | {"metadata": {"name": "e"}})
+    merge = {"Content-Type": "application/merge-patch+json"}
+    change = lambda part, body, status: test.http("PATCH", f"{path}/e/{part}", json.dumps(body), headers=merge, status=status)
+    empty = change("scale", {"metadata": {"labels": {"a": "b"}}}, 400)
+    test.equal(empty.message, 'the spec replicas field ".spec.n" cannot be empty', "no number")
+    refused = change("scale", {"spec": {"replicas": -7}}, 422)
+    test.equal(refused.message, f'E.{group} "e" is invalid: .spec.n: Invalid value: -7: should be a non-negative integer', "scale")
+    refused = change("status", {"status": {"n": -1, "sel": 5}}, 422).message
+    test.match(r"\[.status.n: Invalid value: -1: .*, .status.sel: Invalid value: \"\": .status.sel accessor error: 5 is", refused)
+    change("scale", {"spec": {"replicas": 4}}, 200)
+    change("status", {"status": {"n": 3, "sel": "a=b"}}, 200)
+    shown = test.get(f"{path}/e/scale")
+    test.equal((shown["spec"], shown["status"]), ({"replicas": 4}, {"replicas": 3, "selector": "a=b"}), "scale")
