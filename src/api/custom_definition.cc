@@ -56,15 +56,23 @@ void AddColumns(const Json& columns, CustomVersion& version) {
   std::vector<int32_t> priorities = {0};
   version.column_texts = {"Name", "string", "name"};
   version.cells = {".metadata.name"};
+  version.descriptions = {"Name"};
   for (const Json& column : columns.is_array() ? columns.get_array() : JsonArray()) {
     for (const char* member : {"name", "type", "format"})
       version.column_texts.emplace_back(TextAt(column, std::string_view(member)));
-    version.cells.emplace_back(TextAt(column, "jsonPath"));
+    const std::string_view path = TextAt(column, "jsonPath");
+    const std::string_view description = TextAt(column, "description");
+    version.cells.emplace_back(path);
+    version.descriptions.push_back(
+        description.empty()
+            ? fmt::format("Custom resource definition column (in JSONPath format): {}", path)
+            : std::string(description));
     priorities.push_back(static_cast<int32_t>(IntegerAt(column, "priority")));
   }
   if (version.cells.size() == 1) {
     for (const char* text : {"Age", "date", ""}) version.column_texts.emplace_back(text);
     version.cells.emplace_back(".metadata.creationTimestamp");
+    version.descriptions.emplace_back("Age");
     priorities.push_back(0);
   }
   for (size_t i = 0; i < version.cells.size(); ++i) {

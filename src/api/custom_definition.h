@@ -32,6 +32,7 @@ struct CustomVersion {
   std::vector<std::string> selectable;    // Dotted paths of the fields that selectors may name.
   std::vector<std::string> column_texts;  // What the columns' views are of.
   std::vector<Column> columns;            // Name first.
+  std::vector<std::string> descriptions;  // Of the columns.
   std::vector<std::string> cells;         // The JSON path of each column.
   std::vector<std::string> unenforced;    // Where rules stand that nobody runs.
   Json openapi;                           // The schema as it was given.

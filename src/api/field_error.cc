@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "api/go_text.h"
+
 namespace berth::api {
 namespace {
 
@@ -40,30 +42,9 @@ bool ShowsValue(FieldErrorType type) {
          type != FieldErrorType::kTooLong && type != FieldErrorType::kInternal;
 }
 
-// As Go's encoder of JSON has it, which escapes what HTML could take for its own.
-std::string PrintGoJson(const Json& value) {
-  std::string text;
-  for (const char c : boost::json::serialize(value)) {
-    switch (c) {
-      case '<':
-        text += "\\u003c";
-        break;
-      case '>':
-        text += "\\u003e";
-        break;
-      case '&':
-        text += "\\u0026";
-        break;
-      default:
-        text += c;
-    }
-  }
-  return text;
-}
-
 std::string Show(const Json& value) {
   if (value.is_string()) return QuoteGo(value.get_string());
-  if (value.is_double()) return fmt::format("{}", value.get_double());
+  if (value.is_double()) return PrintGoNumber(value.get_double());
   return PrintGoJson(value);
 }
 
@@ -182,7 +163,7 @@ std::string QuoteGo(std::string_view text) {
 std::string PrintGo(const Json& value) {
   if (value.is_string()) return std::string(value.get_string());
   if (value.is_null()) return "<nil>";
-  if (value.is_double()) return fmt::format("{}", value.get_double());
+  if (value.is_double()) return PrintGoNumber(value.get_double());
   std::string out;
   if (value.is_array()) {
     for (const Json& item : value.get_array()) out += ' ' + PrintGo(item);

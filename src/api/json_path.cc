@@ -74,8 +74,13 @@ const Json* PickByText(const JsonArray& items, std::string_view filter, int64_t&
   return nullptr;
 }
 
+// One member, or null; JSON null is one.
+const Json* MemberOf(const Json& at, std::string_view name) {
+  return at.is_object() ? at.get_object().if_contains(name) : nullptr;
+}
+
 const Json* Pick(const Json& at, std::string_view inside, int64_t& steps) {
-  if (const auto name = Quoted(inside)) return FindMember(at, *name);
+  if (const auto name = Quoted(inside)) return MemberOf(at, *name);
   const JsonArray* items = at.if_array();
   if (items == nullptr || items->empty()) return nullptr;
   if (inside == "*") return &items->front();
@@ -99,7 +104,7 @@ const Json* FindJsonPath(const Json& document, std::string_view path, int64_t& s
     }
     if (path.front() == '.') path.remove_prefix(1);
     const std::string name = TakeName(path);
-    if (!name.empty()) at = FindMember(*at, name);
+    if (!name.empty()) at = MemberOf(*at, name);
   }
   return steps > 0 ? at : nullptr;
 }

@@ -7,7 +7,8 @@
 
 namespace berth::api {
 
-// What a JSON path of a definition's column leads to, or null: of several values the first. Steps:
+// What a JSON path of a definition's column leads to, or null: of several values the first,
+// and JSON null where that is one. Steps:
 // `.name` (a dot in a name is written `\.`), `['name']`, `[n]`, `[*]`, `[?(@.a.b=='text')]` (also
 // with double quotes). Anything else leads nowhere. Safe on any text and document. It takes of
 // `steps` what it looks at, and leads nowhere when there are none left.

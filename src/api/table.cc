@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json/serialize.hpp>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -13,6 +12,8 @@
 
 #include "api/custom_definition.h"
 #include "api/defaults.h"
+#include "api/field_error.h"
+#include "api/go_text.h"
 #include "api/json_path.h"
 #include "api/object.h"
 #include "api/selector.h"
@@ -374,14 +375,37 @@ JsonArray EventCells(const Json& event, Instant now) {
           Json(TextAt(event, "metadata.name"))};
 }
 
-// Null where there is nothing of the column's type.
+// As upstream's conversion on the machines that it runs on: cut, and the least there is of what is
+// too large.
+int64_t CutToInteger(double number) {
+  constexpr double kBeyond = 9223372036854775808.0;
+  return number >= -kBeyond && number < kBeyond ? static_cast<int64_t>(number) : INT64_MIN;
+}
+
+std::string AsText(const Json& value) {
+  if (value.is_string()) return std::string(value.get_string());
+  if (value.is_null()) return "<no value>";
+  return value.is_structured() ? PrintGoJson(value) : PrintGo(value);
+}
+
+std::string AsAge(std::string_view text, Instant now) {
+  if (text.empty() || text == "null") return "<unknown>";
+  const Result<Instant> time = ParseTimestamp(text);
+  return time ? HumanDuration(now - *time) : "<invalid>";
+}
+
+// A cell of a column that a definition has: what isn't of its type is not shown, but as text
+// anything is.
 Json CustomCell(const Column& column, const Json* value, Instant now) {
   if (value == nullptr) return nullptr;
-  if (column.type == "integer") return value->is_int64() ? *value : Json(nullptr);
-  if (!value->is_string()) return nullptr;
-  if (column.type != "date") return *value;
-  const Result<Instant> time = ParseTimestamp(value->get_string());
-  return Json(time ? HumanDuration(now - *time) : "<invalid>");
+  if (column.type == "string") return Json(AsText(*value));
+  if (column.type == "integer")
+    return value->is_double() ? Json(CutToInteger(value->get_double()))
+                              : (value->is_int64() ? *value : Json(nullptr));
+  if (column.type == "number") return value->is_number() ? *value : Json(nullptr);
+  if (column.type == "boolean") return value->is_bool() ? *value : Json(nullptr);
+  if (column.type != "date" || !value->is_string()) return nullptr;
+  return Json(AsAge(value->get_string(), now));
 }
 
 const TableForm* FindForm(KindId kind) {
@@ -403,15 +427,6 @@ JsonArray CustomCells(KindId kind, const Json& object, Instant now) {
   return cells;
 }
 
-// A cell of a user's column: what isn't of its type is not shown, but as text anything is.
-Json DefinedCell(const Column& column, const Json* value, Instant now) {
-  if (value == nullptr) return nullptr;
-  if (column.type == "number") return value->is_number() ? *value : Json(nullptr);
-  if (column.type == "boolean") return value->is_bool() ? *value : Json(nullptr);
-  if (column.type == "string" && !value->is_string()) return Json(boost::json::serialize(*value));
-  return CustomCell(column, value, now);
-}
-
 JsonArray DefinedCells(const CustomVersion& version, const Json& object, Instant now,
                        CellAllowance& allowance) {
   // The name comes first, and costs nothing.
@@ -422,7 +437,7 @@ JsonArray DefinedCells(const CustomVersion& version, const Json& object, Instant
       continue;
     }
     const Json* value = FindJsonPath(object, version.cells[i], allowance.steps);
-    const Json& cell = cells.emplace_back(DefinedCell(version.columns[i], value, now));
+    const Json& cell = cells.emplace_back(CustomCell(version.columns[i], value, now));
     if (cell.is_string()) allowance.bytes -= static_cast<int64_t>(cell.get_string().size());
   }
   return cells;

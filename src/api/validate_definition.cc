@@ -366,10 +366,18 @@ void CheckStoredVersions(FieldErrors& errors, const Json& object) {
   if (stored.empty()) {
     errors.push_back(
         InvalidJsonField("status.storedVersions", Json(), "must have at least one stored version"));
+    return;
   }
   std::set<std::string_view> names;
-  for (const Json& version : ArrayAt(object, "spec.versions"))
-    names.insert(TextAt(version, "name"));
+  for (const Json& version : ArrayAt(object, "spec.versions")) {
+    const std::string_view name = TextAt(version, "name");
+    names.insert(name);
+    const bool known =
+        std::ranges::any_of(stored, [&](const Json& each) { return TextOf(each) == name; });
+    if (known || !FlagAt(version, "storage")) continue;
+    errors.push_back(InvalidJsonField("status.storedVersions", Json(stored),
+                                      fmt::format("must have the storage version {}", name)));
+  }
   for (size_t i = 0; i < stored.size(); ++i) {
     const std::string_view name = TextOf(stored[i]);
     if (names.contains(name)) continue;

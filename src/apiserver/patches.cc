@@ -305,7 +305,8 @@ Outcome<void> CheckPatchType(const ResourceRequest& request) {
   if (IsApply(request)) return {};
   const std::optional<PatchType> type = PatchTypeOf(request.header("content-type"));
   if (request.kind->custom && type.value_or(PatchType::kStrategic) == PatchType::kStrategic) {
-    return UnsupportedMediaType("application/json-patch+json, application/merge-patch+json");
+    return UnsupportedMediaType(
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
   }
   if (!type) return UnsupportedPatchType();
   return {};

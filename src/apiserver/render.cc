@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/custom_definition.h"
 #include "api/field_error.h"
 #include "api/object.h"
 #include "api/table.h"
@@ -186,11 +187,21 @@ void AppendMetadataObject(const Shape& shape, std::string_view json, std::string
 
 void AppendColumns(const api::Kind& kind, std::string& out) {
   out += "\"columnDefinitions\":[";
-  for (const api::Column& column : api::ColumnsOf(kind)) {
+  const std::span<const api::Column> columns = api::ColumnsOf(kind);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const api::Column& column = columns[i];
     if (out.back() != '[') out += ',';
-    out +=
-        fmt::format(R"({{"name":"{}","type":"{}","format":"{}","description":"{}","priority":{}}})",
-                    column.name, column.type, column.format, column.name, column.priority);
+    out += "{\"name\":";
+    codec::AppendJsonString(column.name, out);
+    out += ",\"type\":";
+    codec::AppendJsonString(column.type, out);
+    out += ",\"format\":";
+    codec::AppendJsonString(column.format, out);
+    out += ",\"description\":";
+    codec::AppendJsonString(
+        kind.defined != nullptr ? std::string_view(kind.defined->descriptions[i]) : column.name,
+        out);
+    out += fmt::format(",\"priority\":{}}}", column.priority);
   }
   out += ']';
 }

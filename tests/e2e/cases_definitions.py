@@ -152,3 +152,29 @@ def custom_scale(test):
     change("status", {"status": {"n": 3, "sel": "a=b"}}, 200)
     shown = test.get(f"{path}/e/scale")
     test.equal((shown["spec"], shown["status"]), ({"replicas": 4}, {"replicas": 3, "selector": "a=b"}), "scale")
+
+
+@case("the columns of a user's kind show values as they are, and say what they are", seconds=2)
+def columns(test):
+    group = f"{test.namespace}.e2e.test"
+    made = definition(test, "fs", "F", group)
+    made["spec"]["versions"][0]["additionalPrinterColumns"] = [
+        {"name": "Text", "type": "string", "jsonPath": ".spec.a", "description": "my text"},
+        {"name": "Count", "type": "integer", "jsonPath": ".spec.a"},
+        {"name": "Share", "type": "number", "jsonPath": ".spec.a"},
+    ]
+    path, head = served(test, made)
+    rows = [
+        (1.5, ["1.5", 1, 1.5]),
+        (None, ["<no value>", None, None]),
+        ({"b": [0.5, "<"]}, ['{"b":[0.5,"\\u003c"]}', None, None]),
+        (7, ["7", 7, 7]),
+        ("7", ["7", None, None]),
+    ]
+    for i, (value, _) in enumerate(rows):
+        test.create(path, head | {"metadata": {"name": f"f{i}"}, "spec": {"a": value}})
+    table = test.http("GET", path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}, status=200).json()
+    test.equal([row["cells"][1:] for row in table["rows"]], [cells for _, cells in rows], "cells")
+    told = [column["description"] for column in table["columnDefinitions"][1:]]
+    by_path = "Custom resource definition column (in JSONPath format): .spec.a"
+    test.equal(told, ["my text", by_path, by_path], "descriptions")
