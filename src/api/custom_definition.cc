@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "api/formats.h"
 #include "api/object.h"
 #include "base/check.h"
 
@@ -213,22 +214,6 @@ const Kind* NativeKindOf(const Json& definition) {
 }
 
 namespace {
-
-// What schemas may say of texts beside their pattern, without hyphens.
-constexpr std::array<std::string_view, 26> kFormats = {
-    "bsonobjectid", "uri",        "email",    "hostname",     "ipv4",       "ipv6", "cidr",
-    "mac",          "uuid",       "uuid3",    "uuid4",        "uuid5",      "isbn", "isbn10",
-    "isbn13",       "creditcard", "ssn",      "hexcolor",     "rgbcolor",   "byte", "password",
-    "date",         "duration",   "datetime", "k8sshortname", "k8slongname"};
-
-bool IsKnownFormat(std::string_view type, std::string_view format) {
-  if (type == "integer") return format == "int32" || format == "int64";
-  if (type == "number") return format == "float" || format == "double";
-  if (!type.empty() && type != "string") return false;
-  std::string plain(format);
-  std::erase(plain, '-');
-  return std::ranges::find(kFormats, plain) != kFormats.end();
-}
 
 void FindUnknownFormats(const Json& schema, std::set<std::string>& found) {
   if (!schema.is_object()) return;

@@ -185,18 +185,18 @@ std::string_view WantedType(const CustomSchema& schema) {
   return "";
 }
 
+// One that is known; others count for nothing.
+bool HasFormat(const CustomSchema& schema) {
+  return !schema.format.empty() && IsKnownFormat(WantedType(schema), schema.format);
+}
+
 bool HasType(const CustomSchema& schema, const Json& value) {
   const std::string_view wanted = WantedType(schema);
   if (wanted.empty()) return true;
+  // Upstream takes a list for a text of a format, which none of its formats then looks at.
+  if (value.is_array() && schema.type == Type::kString && HasFormat(schema)) return true;
   if (schema.type == Type::kNumber) return value.is_number();
   return wanted.contains(rules::FoundType(value));
-}
-
-// A number as Go prints it with %v.
-std::string NumberText(double number) {
-  if (std::floor(number) == number && std::fabs(number) < 1e15)
-    return std::to_string(static_cast<int64_t>(number));
-  return fmt::format("{}", number);
 }
 
 // Who asks only whether a value fits learns nothing more than that: kBriefly.
@@ -208,7 +208,12 @@ class Checker {
 
   // A whole document. `old` is what it replaces, or null.
   void Document(const CustomSchema& schema, const JsonObject& document, const Json* old) {
-    Object(schema, document, nullptr, {.enveloped = true, .old = old});
+    const Path root("");
+    root_ = &root;
+    if (IsCombined(schema)) Combined(schema, Json(document), root);
+    CheckCount(schema, document.size(), root, "properties");
+    Object(schema, document, root, {.enveloped = true, .old = old});
+    root_ = nullptr;
   }
 
   // One member of it.
@@ -221,6 +226,15 @@ class Checker {
   void ForgetDuplicates() { duplicates_.clear(); }
 
   [[nodiscard]] FieldErrors TakeErrors() {
+    // What two parts of a schema say is told once.
+    std::set<std::string> told;
+    if (says_of_parts_) {
+      std::erase_if(errors_, [&](const FieldError& error) {
+        return !told.insert(fmt::format("{}\n{}\n{}\n{}", static_cast<int>(error.type), error.field,
+                                        error.value, error.detail))
+                    .second;
+      });
+    }
     std::ranges::move(duplicates_, std::back_inserter(errors_));
     if (steps_ <= 0) {
       rules::AddNoField(errors_, fmt::format("it takes more than {} steps to validate by its "
@@ -236,17 +250,21 @@ class Checker {
     const Json* old = nullptr;  // What the object replaces.
   };
 
-  void Object(const CustomSchema& schema, const JsonObject& object, const Path* parent,
+  void Object(const CustomSchema& schema, const JsonObject& object, const Path& parent,
               const Held& held) {
+    Members(schema, object, parent, held);
     Take(static_cast<int64_t>(schema.required.size()) / 4);
     for (const std::string& name : schema.required) {
-      if (object.contains(name) || !Tells()) continue;
-      if (parent == nullptr) {
-        rules::AddRequired(errors_, Path(name));
-      } else {
-        rules::AddRequired(errors_, parent->At(name));
-      }
+      if (!object.contains(name) && Tells()) rules::AddRequired(errors_, Below(parent, name));
     }
+  }
+
+  Path Below(const Path& parent, std::string_view name) const {
+    return &parent == root_ ? Path(name) : parent.At(name);
+  }
+
+  void Members(const CustomSchema& schema, const JsonObject& object, const Path& parent,
+               const Held& held) {
     if (schema.names.empty() && schema.additional.empty()) return;
     Take(static_cast<int64_t>(object.size()) / 4);
     for (const auto& [key, value] : object) {
@@ -257,11 +275,7 @@ class Checker {
       if (member == nullptr && !schema.additional.empty()) member = &schema.additional.front();
       if (member == nullptr) continue;
       const Json* old = OldMember(schema, held.old, key);
-      if (parent == nullptr) {
-        Value(*member, value, Path(key), old);
-      } else {
-        Value(*member, value, parent->At(key), old);
-      }
+      Value(*member, value, Below(parent, key), old);
     }
   }
 
@@ -273,12 +287,10 @@ class Checker {
     if (IsDone() || (value.is_null() && schema.nullable)) return;
     if (old != nullptr && IsUnchanged(SchemaNode(schema), value, *old, steps_)) return;
     if (IsDone()) return;
-    if (!HasType(schema, value)) {
-      if (Tells()) WrongType(schema, value, path);
-    } else if (value.is_object()) {
-      CheckCount(schema, value.get_object().size(), path, "properties");
-      Object(schema, value.get_object(), &path, {.enveloped = schema.embeds_resource, .old = old});
-    } else if (value.is_array()) {
+    // What is of another type is asked all that may be asked of what it is.
+    if (!HasType(schema, value) && Tells()) WrongType(schema, value, path);
+    if (IsCombined(schema)) Combined(schema, value, path);
+    if (value.is_array()) {
       List(schema, value.get_array(), path, old);
     } else if (value.is_string()) {
       CheckText(schema, value.get_string(), path);
@@ -286,35 +298,135 @@ class Checker {
       CheckNumber(schema, value, path);
     }
     if (!schema.supported.empty()) CheckSupported(schema, value, path);
-    Combined(schema, value, path);
+    if (!value.is_object()) return;
+    CheckCount(schema, value.get_object().size(), path, "properties");
+    Object(schema, value.get_object(), path, {.enveloped = schema.embeds_resource, .old = old});
+  }
+
+  // A number or an object is told by the format, where there is one.
+  void WrongType(const CustomSchema& schema, const Json& value, const Path& path) {
+    if (!HasFormat(schema) || value.is_null() || value.is_string() || value.is_array())
+      return rules::AddType(errors_, path, value, WantedType(schema));
+    const std::string found =
+        QuoteGo(value.is_double() ? "float64" : (value.is_int64() ? "int64" : ""));
+    rules::AddInvalidType(errors_, path, found,
+                          fmt::format("must be of type {}: {}", schema.format, found));
+  }
+
+  static bool IsCombined(const CustomSchema& schema) {
+    return !schema.any_of.empty() || !schema.one_of.empty() || !schema.all_of.empty() ||
+           !schema.none_of.empty();
   }
 
   void Combined(const CustomSchema& schema, const Json& value, const Path& path) {
-    for (const CustomSchema& part : schema.all_of) Value(part, value, path);
     const auto fits = [&](const CustomSchema& part) { return Fits(part, value, path); };
     if (!schema.any_of.empty() && std::ranges::none_of(schema.any_of, fits) && Tells()) {
-      rules::AddNoField(
-          errors_, fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));
+      Say(fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));
+      SayOfBest(schema.any_of, value, path);
     }
     if (!schema.one_of.empty()) {
       const auto count = std::ranges::count_if(schema.one_of, fits);
       if (count != 1 && Tells()) {
-        rules::AddNoField(
-            errors_,
-            fmt::format("\"{}\" must validate one and only one schema (oneOf). {}", path.text(),
+        Say(fmt::format("\"{}\" must validate one and only one schema (oneOf). {}", path.text(),
                         count == 0 ? std::string("Found none valid")
                                    : fmt::format("Found {} valid alternatives", count)));
+        if (count == 0) SayOfBest(schema.one_of, value, path);
       }
     }
-    if (std::ranges::any_of(schema.none_of, fits) && Tells()) {
-      rules::AddNoField(errors_,
-                        fmt::format("\"{}\" must not validate the schema (not)", path.text()));
+    const auto failed = std::ranges::count_if(schema.all_of, std::not_fn(fits));
+    if (failed > 0 && Tells()) {
+      for (const CustomSchema& part : schema.all_of) SayOf(part, value, path);
+      const bool all = std::cmp_equal(failed, schema.all_of.size());
+      Say(fmt::format("\"{}\" must validate all the schemas (allOf){}", path.text(),
+                      all ? ". None validated" : ""));
     }
+    if (std::ranges::any_of(schema.none_of, fits) && Tells())
+      Say(fmt::format("\"{}\" must not validate the schema (not)", path.text()));
+  }
+
+  void Say(std::string words) { rules::AddNoField(errors_, std::move(words)); }
+
+  // What is wrong by a part.
+  void SayOf(const CustomSchema& part, const Json& value, const Path& path) {
+    if (steps_ <= 0) return;
+    Checker checker(steps_, Telling::kAll);
+    checker.root_ = root_;
+    checker.Value(part, value, path);
+    says_of_parts_ = true;
+    for (FieldError& error : checker.errors_) {
+      if (Tells()) errors_.push_back(std::move(error));
+    }
+  }
+
+  // The same of the part that fits best, of some of which none does.
+  void SayOfBest(const std::vector<CustomSchema>& parts, const Json& value, const Path& path) {
+    if (const CustomSchema* best = Best(parts, value, path).part) SayOf(*best, value, path);
+  }
+
+  struct Rated {
+    const CustomSchema* part = nullptr;
+    int64_t matches = 0;
+  };
+
+  // The part that most of what there is to check was found for, whatever came of it; the first of
+  // those. None: there are no steps left, or no parts.
+  Rated Best(const std::vector<CustomSchema>& parts, const Json& value, const Path& path) {
+    Rated best;
+    for (const CustomSchema& part : parts) {
+      const int64_t matches = MatchesOf(part, value, path);
+      if (steps_ <= 0) return {};
+      if (best.part == nullptr || matches > best.matches)
+        best = {.part = &part, .matches = matches};
+    }
+    return best;
+  }
+
+  // What upstream's validators count of a value: each that applies, and once more those that say
+  // so themselves (kube-openapi pkg/validation/validate, Result.MatchCount).
+  int64_t MatchesOf(const CustomSchema& schema, const Json& value, const Path& path) {
+    Take(1);
+    if (steps_ <= 0) return 0;
+    const bool has_type = !WantedType(schema).empty() || HasFormat(schema);
+    const int64_t type = HasType(schema, value) ? 1 : 0;
+    if (value.is_null()) return has_type ? type : 0;
+    // The value itself, its enum, what is combined.
+    int64_t count = 1 + 1 + 2 + MatchesOfCombined(schema, value, path);
+    if (has_type) count += 1 + type;
+    if (value.is_string()) count += HasFormat(schema) ? 2 : 1;
+    if (value.is_number()) count += 2;
+    if (value.is_array()) {
+      count += 2;
+      if (schema.items.empty()) return count;
+      for (const Json& item : value.get_array())
+        count += MatchesOf(schema.items.front(), item, path);
+    }
+    if (!value.is_object()) return count;
+    ++count;
+    for (const auto& [key, member] : value.get_object()) {
+      const CustomSchema* property = schema.Property(key);
+      if (property == nullptr && !schema.additional.empty()) property = &schema.additional.front();
+      if (property != nullptr) count += MatchesOf(*property, member, path);
+    }
+    return count;
+  }
+
+  int64_t MatchesOfCombined(const CustomSchema& schema, const Json& value, const Path& path) {
+    const auto fits = [&](const CustomSchema& part) { return Fits(part, value, path); };
+    const auto of_first_or_best = [&](const std::vector<CustomSchema>& parts) {
+      const auto first = std::ranges::find_if(parts, fits);
+      return first != parts.end() ? MatchesOf(*first, value, path)
+                                  : Best(parts, value, path).matches;
+    };
+    int64_t count = of_first_or_best(schema.any_of);
+    if (std::ranges::count_if(schema.one_of, fits) <= 1) count += of_first_or_best(schema.one_of);
+    for (const CustomSchema& part : schema.all_of) count += MatchesOf(part, value, path);
+    return count;
   }
 
   bool Fits(const CustomSchema& schema, const Json& value, const Path& path) {
     if (steps_ <= 0) return false;
     Checker checker(steps_, Telling::kBriefly);
+    checker.root_ = root_;
     checker.Value(schema, value, path);
     return !checker.failed_;
   }
@@ -338,19 +450,6 @@ class Checker {
     return !full_;
   }
 
-  void WrongType(const CustomSchema& schema, const Json& value, const Path& path) {
-    rules::AddType(errors_, path, value, WantedType(schema));
-    // Where a schema says the types itself, too, as it may in two ways.
-    const bool says =
-        !schema.any_of.empty() || (!schema.all_of.empty() && !schema.all_of.front().any_of.empty());
-    if (schema.int_or_string && says) {
-      // An integer and a string are two schemas, of which the first is shown.
-      rules::AddNoField(
-          errors_, fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));
-      rules::AddType(errors_, path, value, "integer");
-    }
-  }
-
   void List(const CustomSchema& schema, const JsonArray& items, const Path& path, const Json* old) {
     if (!schema.items.empty()) {
       const OldItems old_items(SchemaNode(schema), old, steps_);
@@ -364,13 +463,14 @@ class Checker {
   void CheckCount(const CustomSchema& schema, size_t size, const Path& path,
                   std::string_view what) {
     const auto count = static_cast<int64_t>(size);
+    const std::string field = &path == root_ ? "<nil>" : path.text();
     if (schema.count_min && count < *schema.count_min && Tells()) {
-      errors_.push_back(InvalidField(path.text(), count,
+      errors_.push_back(InvalidField(field, count,
                                      fmt::format("{} in body should have at least {} {}",
                                                  path.text(), *schema.count_min, what)));
     }
     if (schema.count_max && count > *schema.count_max && Tells())
-      errors_.push_back(TooManyField(path.text(), count, *schema.count_max));
+      errors_.push_back(TooManyField(field, count, *schema.count_max));
   }
 
   void CheckUnique(const CustomSchema& schema, const JsonArray& items, const Path& path) {
@@ -422,24 +522,32 @@ class Checker {
     const auto number = value.to_number<double>();
     const auto say = [&](std::string_view words, double limit) {
       if (!Tells()) return;
-      rules::AddSaid(errors_, path, boost::json::serialize(value),
-                     fmt::format("should be {} {}", words, NumberText(limit)));
+      // An integer is compared with integers.
+      const bool whole = value.is_int64() && std::fabs(limit) < 1e15;
+      rules::AddSaid(errors_, path, PrintGo(value),
+                     fmt::format("should be {} {}", words,
+                                 whole && std::floor(limit) == limit
+                                     ? std::to_string(static_cast<int64_t>(limit))
+                                     : PrintGo(Json(limit))));
     };
-    if (schema.format == "int32" && value.is_int64() &&
-        !std::in_range<int32_t>(value.get_int64()) && Tells()) {
-      rules::AddNoField(errors_,
-                        fmt::format("Checked value must be of type integer with format int32 in {}",
-                                    path.text()));
+    const bool no_integer = schema.type == Type::kInteger && value.is_double();
+    const bool too_large =
+        schema.format == "int32" && value.is_int64() && !std::in_range<int32_t>(value.get_int64());
+    if ((no_integer || too_large) && Tells()) {
+      const bool formatted = schema.format == "int32" || schema.format == "int64";
+      Say(fmt::format("Checked value must be of type integer {} in {}",
+                      formatted ? fmt::format("with format {}", schema.format) : "(default format)",
+                      path.text()));
     }
-    if (schema.maximum &&
-        (number > *schema.maximum || (schema.exclusive_maximum && number == *schema.maximum)))
-      say(schema.exclusive_maximum ? "less than" : "less than or equal to", *schema.maximum);
-    if (schema.minimum &&
-        (number < *schema.minimum || (schema.exclusive_minimum && number == *schema.minimum)))
-      say(schema.exclusive_minimum ? "greater than" : "greater than or equal to", *schema.minimum);
     if (schema.multiple_of && *schema.multiple_of > 0 &&
         std::fmod(number, *schema.multiple_of) != 0)
       say("a multiple of", *schema.multiple_of);
+    if (schema.minimum &&
+        (number < *schema.minimum || (schema.exclusive_minimum && number == *schema.minimum)))
+      say(schema.exclusive_minimum ? "greater than" : "greater than or equal to", *schema.minimum);
+    if (schema.maximum &&
+        (number > *schema.maximum || (schema.exclusive_maximum && number == *schema.maximum)))
+      say(schema.exclusive_maximum ? "less than" : "less than or equal to", *schema.maximum);
   }
 
   void CheckSupported(const CustomSchema& schema, const Json& value, const Path& path) {
@@ -447,14 +555,13 @@ class Checker {
     std::vector<std::string> texts;
     size_t bytes = 0;
     for (const Json& one : schema.supported) {
-      texts.push_back(one.is_string() ? std::string(one.get_string())
-                                      : boost::json::serialize(one));
+      texts.push_back(one.is_structured() ? boost::json::serialize(one) : PrintGo(one));
       bytes += texts.back().size();
       if (bytes > kSupportedBytesMax) break;
     }
     const std::vector<std::string_view> words(texts.begin(), texts.end());
     FieldError error = NotSupportedField(path.text(), "", words);
-    error.value = boost::json::serialize(value);
+    error.value = value.is_double() ? PrintGo(value) : boost::json::serialize(value);
     if (const size_t more = schema.supported.size() - texts.size(); more > 0)
       error.detail += fmt::format(" and {} others", more);
     errors_.push_back(std::move(error));
@@ -484,8 +591,10 @@ class Checker {
   bool failed_ = false;
   bool full_ = false;  // Of errors, in number or in bytes.
   size_t errors_counted_ = 0, duplicates_counted_ = 0, bytes_ = 0;
+  bool says_of_parts_ = false;
   FieldErrors errors_;
   FieldErrors duplicates_;
+  const Path* root_ = nullptr;  // Of a whole document, whose members have no path before them.
 };
 
 }  // namespace

@@ -215,7 +215,7 @@ TEST(CustomSchema, SaysWhatIsWrongInUpstreamsWords) {
   EXPECT_EQ(Take(R"({"type":"integer","minimum":2,"exclusiveMinimum":true})", "2"),
             "{\"v\":2}\nv: Invalid value: 2: v in body should be greater than 2");
   EXPECT_EQ(Take(R"({"type":"number","multipleOf":0.5})", "0.75"),
-            "{\"v\":7.5E-1}\nv: Invalid value: 7.5E-1: v in body should be a multiple of 0.5");
+            "{\"v\":7.5E-1}\nv: Invalid value: 0.75: v in body should be a multiple of 0.5");
   EXPECT_EQ(Take(R"({"type":"string","maxLength":2})", R"("äöü")"),
             "{\"v\":\"äöü\"}\nv: Too long: may not be more than 2 bytes");
   EXPECT_EQ(Take(R"({"type":"string","enum":["a","b"]})", R"("c")"),
@@ -265,8 +265,8 @@ TEST(CustomSchema, WhatAnUpdateLeavesAsItWasIsLetThrough) {
   EXPECT_EQ(Refused(kTight, kOld, kOld), "");
   // A member more: what it stands in is changed, the members that were there are not.
   EXPECT_EQ(Refused(kTight, kOld, R"({"a":"long","b":"y","c":8})"),
-            "v.q: Required value\n"
-            "v.c: Invalid value: 8: v.c in body should be less than or equal to 3");
+            "v.c: Invalid value: 8: v.c in body should be less than or equal to 3\n"
+            "v.q: Required value");
   EXPECT_EQ(Refused(kTight, R"({"a":"long","q":1})", R"({"a":"longer","q":1})"),
             "v.a: Too long: may not be more than 3 bytes");
   EXPECT_EQ(Refused(kTight, R"({"a":"long","q":1})", R"({"a":"long","b":"x","q":1})"), "");
@@ -318,7 +318,9 @@ TEST(CustomSchema, PartsOfACombinedSchemaKnowNoOldValue) {
       "allOf":[{"properties":{"a":{"maxLength":3}}}]})";
   EXPECT_EQ(Refused(kSchema, R"({"a":"long"})", R"({"a":"long"})"), "");
   EXPECT_EQ(Refused(kSchema, R"({"a":"long"})", R"({"a":"long","b":"x"})"),
-            "v.a: Too long: may not be more than 3 bytes");
+            "v.a: Too long: may not be more than 3 bytes\n"
+            "<nil>: Invalid value: \"\": \"v\" must validate all the schemas (allOf). "
+            "None validated");
 }
 
 TEST(CustomSchema, AChangeOfTheStatusIsAskedOfTheStatusAlone) {

@@ -254,4 +254,18 @@ bool FitsFormat(std::string_view format, std::string_view text) {
   return row == kFormats.end() || row->check(text);
 }
 
+bool IsKnownFormat(std::string_view type, std::string_view format) {
+  constexpr std::array<std::string_view, 26> kOfTexts = {
+      "bsonobjectid", "uri",        "email",    "hostname",     "ipv4",       "ipv6", "cidr",
+      "mac",          "uuid",       "uuid3",    "uuid4",        "uuid5",      "isbn", "isbn10",
+      "isbn13",       "creditcard", "ssn",      "hexcolor",     "rgbcolor",   "byte", "password",
+      "date",         "duration",   "datetime", "k8sshortname", "k8slongname"};
+  if (type == "integer") return format == "int32" || format == "int64";
+  if (type == "number") return format == "float" || format == "double";
+  if (!type.empty() && type != "string") return false;
+  std::string plain(format);
+  std::erase(plain, '-');
+  return std::ranges::find(kOfTexts, plain) != kOfTexts.end();
+}
+
 }  // namespace berth::api

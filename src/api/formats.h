@@ -11,4 +11,7 @@ namespace berth::api {
 // `k8s-long-name`, with or without their dashes. Any text is of any other format.
 [[nodiscard]] bool FitsFormat(std::string_view format, std::string_view text);
 
+// Whether upstream knows a format of values of a type; "" is any type.
+[[nodiscard]] bool IsKnownFormat(std::string_view type, std::string_view format);
+
 }  // namespace berth::api

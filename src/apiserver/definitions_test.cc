@@ -168,9 +168,8 @@ TEST_F(DefinitionsTest, ObjectsArePrunedAndValidated) {
             "422 CronTab.stable.example.com \"a\" is invalid: spec.cron: Invalid value: \"x\": "
             "spec.cron in body should match '^[0-9* ]+$'");
   EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("a", R"("replicas":11)")),
-            "422 CronTab.stable.example.com \"a\" is invalid: [spec.cron: Required value, "
-            "spec.replicas: Invalid value: 11: spec.replicas in body should be less than or equal "
-            "to 10]");
+            "422 CronTab.stable.example.com \"a\" is invalid: [spec.replicas: Invalid value: 11: "
+            "spec.replicas in body should be less than or equal to 10, spec.cron: Required value]");
   EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("a", R"("cron":"*","more":1)")), "201");
   EXPECT_EQ(api::FindPath(Read(std::string(kCronTabs) + "/a"), "spec.more"), nullptr);
   EXPECT_EQ(Do(Method::kPost, std::string(kCronTabs) + "?fieldValidation=Strict",

@@ -178,3 +178,25 @@ def columns(test):
     told = [column["description"] for column in table["columnDefinitions"][1:]]
     by_path = "Custom resource definition column (in JSONPath format): .spec.a"
     test.equal(told, ["my text", by_path, by_path], "descriptions")
+
+
+@case("of schemas of which none fits it is told what the best one misses, at the root, too", seconds=2)
+def combined(test):
+    group = f"{test.namespace}.e2e.test"
+    one = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
+        "oneOf": [{"required": ["a"]}, {"required": ["b"], "properties": {"b": {"minimum": 5}}}],
+    }
+    root = {"type": "object", "properties": {"one": one, "two": {"type": "string"}}, "anyOf": [{"required": ["one"]}, {"required": ["two"]}]}
+    path, head = served(test, definition(test, "gs", "G", group, root))
+    none = '<nil>: Invalid value: "": "one" must validate one and only one schema (oneOf). Found none valid'
+    rows = [
+        ({}, '[<nil>: Invalid value: "": "" must validate at least one schema (anyOf), one: Required value]'),
+        ({"one": {}}, f"[{none}, one.a: Required value]"),
+        ({"one": {"b": 1}}, f"[{none}, one.b: Invalid value: 1: one.b in body should be greater than or equal to 5]"),
+    ]
+    for body, words in rows:
+        answer = test.http("POST", path, head | {"metadata": {"name": "g"}} | body, status=422)
+        test.equal(answer.message, f'G.{group} "g" is invalid: {words}', body)
+    test.create(path, head | {"metadata": {"name": "g"}, "one": {"b": 5}})
