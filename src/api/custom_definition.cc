@@ -10,9 +10,11 @@
 #include <tuple>
 #include <utility>
 
+#include "api/base64.h"
 #include "api/formats.h"
 #include "api/object.h"
 #include "base/check.h"
+#include "base/sha256.h"
 
 namespace berth::api {
 namespace {
@@ -50,6 +52,13 @@ std::optional<std::tuple<int, int, int>> VersionParts(std::string_view name) {
   const auto [last, wrong] = std::from_chars(rest.data(), rest.data() + rest.size(), minor);
   if (wrong != std::errc() || last != rest.data() + rest.size() || minor == 0) return std::nullopt;
   return std::tuple(beta ? 1 : 0, major, minor);
+}
+
+// What discovery tells of the version that is stored, as upstream computes it: who sees it change
+// knows that what is stored is to be written anew.
+std::string StorageHash(std::string_view group, std::string_view version, std::string_view kind) {
+  const std::array<uint8_t, 32> digest = Sha256(fmt::format("{}/{}/{}", group, version, kind));
+  return EncodeBase64(std::string(digest.begin(), digest.begin() + 8));
 }
 
 // The views of `version.columns` are of `version.column_texts`, which must not move any more.
@@ -113,6 +122,9 @@ std::shared_ptr<const CustomDefinition> CustomDefinition::Parse(const Json& obje
                       shared && i > 0 ? again : errors, steps);
   }
   std::ranges::sort(made.versions_, IsVersionBefore, &CustomVersion::name);
+  const auto stored = std::ranges::find(made.versions_, true, &CustomVersion::storage);
+  if (stored != made.versions_.end())
+    made.storage_hash_ = StorageHash(made.group_, stored->name, made.kind_);
   for (CustomVersion& version : made.versions_) made.MakeKind(version);
   return definition;
 }
@@ -175,7 +187,7 @@ void CustomDefinition::MakeKind(CustomVersion& version) {
                   .singular = singular_,
                   .short_names = short_names_,
                   .category = categories_,
-                  .storage_hash = "",
+                  .storage_hash = storage_hash_,
                   .namespaced = namespaced_,
                   .stored = true,
                   .has_status = version.kind.has_status,

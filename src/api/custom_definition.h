@@ -73,6 +73,7 @@ class CustomDefinition {
   void MakeKind(CustomVersion& version);
 
   std::string name_, group_, plural_, singular_, kind_, list_kind_, short_names_, categories_;
+  std::string storage_hash_;
   bool namespaced_ = false;
   uint16_t number_ = 0;
   std::vector<CustomVersion> versions_;

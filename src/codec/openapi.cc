@@ -13,6 +13,7 @@
 #include "api/kinds.h"
 #include "api/object.h"
 #include "api/schema.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "codec/json.h"
 #include "codec/openapi_protobuf.h"
@@ -52,6 +53,26 @@ std::string ValueSchemaName(Value value) {
     default:
       return "";
   }
+}
+
+// What upstream calls the values that the table keeps as they are: of those that are whole objects,
+// and of what schemas in definitions hold.
+std::string RawSchemaName(const Field& field) {
+  constexpr std::string_view kExtensions =
+      "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+  if (field.has(api::kAtomic)) return "io.k8s.apimachinery.pkg.runtime.RawExtension";
+  if (field.name == "fieldsV1") return std::string(kMeta) + "FieldsV1";
+  if (field.name.starts_with("additional"))
+    return fmt::format("{}JSONSchemaPropsOrBool", kExtensions);
+  if (field.name == "items") return fmt::format("{}JSONSchemaPropsOrArray", kExtensions);
+  if (field.name == "dependencies")
+    return fmt::format("{}JSONSchemaPropsOrStringArray", kExtensions);
+  return fmt::format("{}JSON", kExtensions);
+}
+
+JsonObject RawSchema(const Field& field) {
+  if (field.has(api::kAtomic) || field.name == "fieldsV1") return {{"type", "object"}};
+  return {{"description", "Any value of JSON that may stand there."}};
 }
 
 JsonObject ValueSchema(Value value) {
@@ -132,8 +153,9 @@ void AddLimit(JsonObject& schema, std::string_view word, int64_t limit) {
 
 // One value of a field: a reference or a scalar's schema, with what holds of each value.
 JsonObject ValueSchemaOf(const Field& field) {
-  const std::string name = field.value == Value::kObject ? std::string(api::TypeAt(field.type).name)
-                                                         : ValueSchemaName(field.value);
+  std::string name = ValueSchemaName(field.value);
+  if (field.value == Value::kObject) name = api::TypeAt(field.type).name;
+  if (field.value == Value::kRaw) name = RawSchemaName(field);
   JsonObject schema = name.empty() ? ValueSchema(field.value) : Reference(name);
   const api::Constraints& limits = api::BuiltinSchema().constraints(field);
   if (!limits.pattern.empty()) schema["pattern"] = limits.pattern;
@@ -238,11 +260,13 @@ JsonObject TypeSchema(TypeId id) {
 JsonObject Schemas(std::vector<TypeId> pending) {
   std::set<TypeId> types(pending.begin(), pending.end());
   std::set<Value> values;
+  std::map<std::string, JsonObject> raw;
   while (!pending.empty()) {
     const Type type = api::TypeAt(pending.back());
     pending.pop_back();
     for (const Field& field : type.fields) {
       values.insert(field.value);
+      if (field.value == Value::kRaw) raw.emplace(RawSchemaName(field), RawSchema(field));
       if (field.type != api::kNoType && types.insert(field.type).second) {
         pending.push_back(field.type);
       }
@@ -254,6 +278,7 @@ JsonObject Schemas(std::vector<TypeId> pending) {
     std::string name = ValueSchemaName(value);
     if (!name.empty()) schemas.emplace_back(std::move(name), ValueSchema(value));
   }
+  for (auto& [name, schema] : raw) schemas.emplace_back(name, std::move(schema));
   std::ranges::sort(schemas, {}, &std::pair<std::string, JsonObject>::first);
   JsonObject result;
   for (auto& [name, schema] : schemas) result.emplace(name, std::move(schema));
@@ -357,6 +382,38 @@ JsonObject DefinedSchema(const Kind& kind) {
   return schema;
 }
 
+std::string ListName(const Kind& kind) {
+  return kind.defined != nullptr ? std::string(kind.defined->definition->list_kind())
+                                 : fmt::format("{}List", kind.name);
+}
+
+std::string ListSchemaName(const Kind& kind) {
+  const std::string one = SchemaName(kind);
+  CHECK(one.ends_with(kind.name));
+  return one.substr(0, one.size() - kind.name.size()) + ListName(kind);
+}
+
+JsonObject ListSchema(const Kind& kind) {
+  JsonObject items = Reference(SchemaName(kind));
+  JsonObject metadata = InAllOf(Reference(std::string(kMeta) + "ListMeta"));
+  if (!kind.custom) {
+    // As in all that is made of Go's types.
+    items = InAllOf(std::move(items));
+    items["default"] = JsonObject();
+    metadata["default"] = JsonObject();
+  }
+  const JsonObject text = {{"type", "string"}};
+  return {{"type", "object"},
+          {"required", JsonArray({"items"})},
+          {"properties", JsonObject({{"apiVersion", text},
+                                     {"items", JsonObject({{"type", "array"}, {"items", items}})},
+                                     {"kind", text},
+                                     {"metadata", metadata}})},
+          {"x-kubernetes-group-version-kind",
+           JsonArray({JsonObject(
+               {{"group", kind.group}, {"kind", ListName(kind)}, {"version", kind.version}})})}};
+}
+
 JsonObject Parameter(std::string_view name, std::string_view where, std::string_view type) {
   JsonObject parameter = {{"name", name},
                           {"in", where},
@@ -378,7 +435,7 @@ struct Verb {
 
 // One operation on `kind` (the Scale of a scale subresource).
 JsonObject Operation(const Verb& verb, const Kind& kind) {
-  const std::string schema = SchemaName(kind);
+  const std::string schema = verb.action == "list" ? ListSchemaName(kind) : SchemaName(kind);
   JsonArray parameters;
   if (verb.writes) {
     parameters.emplace_back(Parameter("dryRun", "query", "string"));
@@ -394,10 +451,10 @@ JsonObject Operation(const Verb& verb, const Kind& kind) {
   if (verb.method == "patch") {
     JsonObject content;
     for (const std::string_view type :
-         {"application/json-patch+json", "application/merge-patch+json",
-          "application/strategic-merge-patch+json"}) {
+         {"application/apply-patch+yaml", "application/json-patch+json",
+          "application/merge-patch+json", "application/strategic-merge-patch+json"}) {
       if (kind.custom && type.contains("strategic")) continue;
-      content.emplace(type, JsonObject({{"schema", JsonObject({{"type", "object"}})}}));
+      content.emplace(type, JsonObject({{"schema", Reference(std::string(kMeta) + "Patch")}}));
     }
     operation["requestBody"] = JsonObject({{"content", std::move(content)}, {"required", true}});
   } else if (verb.writes) {
@@ -473,7 +530,8 @@ uint64_t HashOfDefined(std::span<const Kind* const> kinds) {
   for (const Kind* kind : kinds) {
     hasher.Add(kind->plural).Add(kind->name).Add(kind->namespaced).Add(kind->has_status);
     hasher.Add(kind->has_scale).Add(kind->is_served());
-    hasher.Add(kind->defined == nullptr ? "" : PrintJson(kind->defined->openapi));
+    if (kind->defined == nullptr) continue;
+    hasher.Add(kind->defined->definition->list_kind()).Add(PrintJson(kind->defined->openapi));
   }
   return hasher.value();
 }
@@ -567,10 +625,12 @@ std::optional<std::string> OpenApiDocument(std::span<const Kind* const> kinds,
   JsonObject paths;
   std::vector<TypeId> types;
   JsonObject defined;
+  JsonObject lists;
   for (const Kind* served : kinds) {
     const Kind& kind = *served;
     if (kind.plural.empty() || !IsAt(kind, path)) continue;
     AddPaths(kind, paths);
+    if (kind.stored) lists[ListSchemaName(kind)] = ListSchema(kind);
     if (kind.defined != nullptr) {
       defined[SchemaName(kind)] = DefinedSchema(kind);
       // For what its metadata contains.
@@ -590,6 +650,9 @@ std::optional<std::string> OpenApiDocument(std::span<const Kind* const> kinds,
   types.push_back(static_cast<TypeId>(KindId::kStatus));
   JsonObject schemas = Schemas(std::move(types));
   for (auto& [name, schema] : defined) schemas[name] = std::move(schema);
+  for (auto& [name, schema] : lists) schemas[name] = std::move(schema);
+  schemas[std::string(kMeta) + "Patch"] = JsonObject({{"type", "object"}});
+  api::SortMembers(schemas);
   const JsonObject document = {{"openapi", "3.0.0"},
                                {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
                                {"paths", std::move(paths)},

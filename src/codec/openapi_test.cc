@@ -3,9 +3,11 @@
 
 #include "codec/openapi.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -118,6 +120,67 @@ TEST(OpenApiTest, SchemasSayWhatIsRequiredWhichWordsThereAreAndWhatGoesWithoutSa
   EXPECT_EQ(SchemaIn("apis/rbac.authorization.k8s.io/v1", "io.k8s.api.rbac.v1.RoleRef")
                 .at("x-kubernetes-map-type"),
             "atomic");
+}
+
+// The facts are a genuine server's.
+TEST(OpenApiTest, ListsHaveSchemasAndAreWhatListsAnswer) {
+  const Json list = SchemaIn("apis/apps/v1", "io.k8s.api.apps.v1.DeploymentList");
+  EXPECT_EQ(list, ParseJson(R"({"type":"object","required":["items"],"properties":{
+      "apiVersion":{"type":"string"},
+      "items":{"type":"array","items":{"default":{},
+          "allOf":[{"$ref":"#/components/schemas/io.k8s.api.apps.v1.Deployment"}]}},
+      "kind":{"type":"string"},
+      "metadata":{"default":{},
+          "allOf":[{"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"}]}},
+      "x-kubernetes-group-version-kind":
+          [{"group":"apps","kind":"DeploymentList","version":"v1"}]})")
+                      .value());
+  const Json custom =
+      SchemaIn("apis/kueue.x-k8s.io/v1beta2", "io.x-k8s.kueue.v1beta2.ClusterQueueList");
+  EXPECT_EQ(
+      custom.at("properties").at("items").at("items"),
+      ParseJson(R"({"$ref":"#/components/schemas/io.x-k8s.kueue.v1beta2.ClusterQueue"})").value());
+  const Json document = ParseJson(OpenApiDocument(Served(), "apis/apps/v1").value()).value();
+  const Json& paths = document.at("paths");
+  for (const char* path :
+       {"/apis/apps/v1/deployments", "/apis/apps/v1/namespaces/{namespace}/deployments"}) {
+    EXPECT_EQ(api::TextAt(paths.at(path), "get.responses.200.content.application/json.schema.$ref"),
+              "#/components/schemas/io.k8s.api.apps.v1.DeploymentList")
+        << path;
+  }
+  // Each kind that is stored has one.
+  std::map<std::string, std::string> documents;
+  for (const api::Kind& kind : api::Kinds()) {
+    if (!kind.stored) continue;
+    std::string& text = documents[kind.base_path().substr(1)];
+    if (text.empty()) text = OpenApiDocument(Served(), kind.base_path().substr(1)).value();
+    EXPECT_TRUE(text.contains(fmt::format("\"kind\":\"{}List\"", kind.name))) << kind.name;
+  }
+}
+
+// The facts are a genuine server's.
+TEST(OpenApiTest, ValuesOfAnyFormHaveTheirNames) {
+  const auto refers = [](const Json& schema, std::string_view name) {
+    return PrintJson(schema).contains(fmt::format("\"$ref\":\"#/components/schemas/{}\"", name));
+  };
+  const Json revision = SchemaIn("apis/apps/v1", "io.k8s.api.apps.v1.ControllerRevision");
+  EXPECT_TRUE(
+      refers(revision.at("properties").at("data"), "io.k8s.apimachinery.pkg.runtime.RawExtension"));
+  EXPECT_EQ(SchemaIn("apis/apps/v1", "io.k8s.apimachinery.pkg.runtime.RawExtension"),
+            ParseJson(R"({"type":"object"})").value());
+  const std::string meta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+  EXPECT_TRUE(
+      refers(SchemaIn("api/v1", meta + "ManagedFieldsEntry").at("properties").at("fieldsV1"),
+             meta + "FieldsV1"));
+  const std::string extensions = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+  const Json schema =
+      SchemaIn("apis/apiextensions.k8s.io/v1", extensions + "JSONSchemaProps").at("properties");
+  EXPECT_TRUE(refers(schema.at("default"), extensions + "JSON"));
+  EXPECT_TRUE(refers(schema.at("enum").at("items"), extensions + "JSON"));
+  EXPECT_TRUE(refers(schema.at("items"), extensions + "JSONSchemaPropsOrArray"));
+  EXPECT_TRUE(refers(schema.at("additionalProperties"), extensions + "JSONSchemaPropsOrBool"));
+  EXPECT_TRUE(refers(schema.at("dependencies").at("additionalProperties"),
+                     extensions + "JSONSchemaPropsOrStringArray"));
 }
 
 TEST(OpenApiTest, CustomKindsHaveTheirLimitsAndNoStrategicPatch) {

@@ -1,5 +1,7 @@
 """Users' own kinds: what definitions may say, what becomes of their names, and how they end."""
 
+import base64
+import hashlib
 import json
 
 import objects
@@ -200,3 +202,20 @@ def combined(test):
         answer = test.http("POST", path, head | {"metadata": {"name": "g"}} | body, status=422)
         test.equal(answer.message, f'G.{group} "g" is invalid: {words}', body)
     test.create(path, head | {"metadata": {"name": "g"}, "one": {"b": 5}})
+
+
+@case("lists have schemas of their own, and a user's kind the hash of what it is stored as", seconds=2)
+def list_schemas(test):
+    group = f"{test.namespace}.e2e.test"
+    _, head = served(test, definition(test, "hs", "H", group, listKind="ManyH"))
+    backwards = ".".join(reversed(group.split(".")))
+    for path, name, kind in (
+        ("apis/apps/v1", "io.k8s.api.apps.v1.DeploymentList", "DeploymentList"),
+        (f"apis/{group}/v1", f"{backwards}.v1.ManyH", "ManyH"),
+    ):
+        schema = test.get(f"/openapi/v3/{path}")["components"]["schemas"][name]
+        test.equal(schema["required"], ["items"], "required")
+        test.equal([each["kind"] for each in schema["x-kubernetes-group-version-kind"]], [kind], "kind")
+    stored = hashlib.sha256(f"{group}/v1/H".encode()).digest()[:8]
+    (told,) = test.get(f"/apis/{group}/v1")["resources"]
+    test.equal(told["storageVersionHash"], base64.b64encode(stored).decode(), "hash")
