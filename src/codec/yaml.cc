@@ -324,6 +324,54 @@ void PrintText(const std::string& text, std::string& out) {
   }
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Beyond ASCII all counts as letters.
+bool IsLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+}
+
+// The order of keys in upstream's documents: letters come after all else, digits count as the
+// numbers that they are together (go-yaml's sorter). It is none where zeros begin a number: 1a
+// stands before 01, that before 10, and that before 1a.
+bool IsKeyBefore(std::string_view one, std::string_view other) {
+  const auto [left, right] = std::ranges::mismatch(one, other);
+  if (left == one.end() || right == other.end()) return one.size() < other.size();
+  const auto at = static_cast<size_t>(left - one.begin());
+  if (IsLetter(*left) && IsLetter(*right))
+    return static_cast<unsigned char>(*left) < static_cast<unsigned char>(*right);
+  if (IsLetter(*left) || IsLetter(*right)) return IsLetter(*right);
+  // Zeros at the beginning of a number count for nothing.
+  size_t begin = at;
+  while (begin > 0 && IsDigit(one[begin - 1])) --begin;
+  const bool within =
+      one.substr(begin, at - begin).find_first_not_of('0') != std::string_view::npos;
+  const auto digits_of = [&](std::string_view key) {
+    size_t end = at;
+    while (end < key.size() && IsDigit(key[end])) ++end;
+    return key.substr(at, end - at);
+  };
+  const std::string_view left_all = digits_of(one);
+  const std::string_view right_all = digits_of(other);
+  const auto number_of = [&](std::string_view digits) {
+    if (!within) digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+    return std::pair(digits.size(), digits);
+  };
+  const auto left_number = number_of(left_all);
+  const auto right_number = number_of(right_all);
+  if (left_number != right_number) return left_number < right_number;
+  if (left_all.size() != right_all.size()) return left_all.size() < right_all.size();
+  return *left < *right;
+}
+
+std::vector<std::pair<std::string_view, const Json*>> MembersInOrder(const JsonObject& object) {
+  std::vector<std::pair<std::string_view, const Json*>> members;
+  members.reserve(object.size());
+  for (const auto& member : object) members.emplace_back(member.key(), &member.value());
+  std::ranges::stable_sort(members, IsKeyBefore, [](const auto& member) { return member.first; });
+  return members;
+}
+
 void Print(const Json& value, size_t indent, std::string& out);
 
 // What follows "key:" or "-": on the same line when it is one, else indented below.
@@ -341,11 +389,11 @@ void PrintBelow(const Json& value, size_t indent, std::string& out) {
 
 void Print(const Json& value, size_t indent, std::string& out) {
   if (value.is_object() && !value.get_object().empty()) {
-    for (const auto& member : value.get_object()) {
+    for (const auto& [key, member] : MembersInOrder(value.get_object())) {
       out.append(indent, ' ');
-      PrintText(std::string(member.key()), out);
+      PrintText(std::string(key), out);
       out += ':';
-      PrintBelow(member.value(), member.value().is_array() ? indent : indent + 2, out);
+      PrintBelow(*member, member->is_array() ? indent : indent + 2, out);
     }
     return;
   }

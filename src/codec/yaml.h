@@ -36,8 +36,8 @@ struct ParsedYaml {
 // The same for callers that take a document whose keys stand twice.
 [[nodiscard]] Result<ParsedYaml> ParseYamlReporting(std::string_view text, YamlLimits limits = {});
 
-// Block style; strings are quoted where they would read back as something else. Round-trips through
-// ParseYaml.
+// Block style; strings are quoted where they would read back as something else; keys are in the
+// order in which upstream prints them. Round-trips through ParseYaml, but for that order.
 [[nodiscard]] std::string PrintYaml(const api::Json& value);
 
 }  // namespace berth::codec

@@ -6,6 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "api/object.h"
 #include "codec/json.h"
 
 namespace berth::codec {
@@ -108,11 +113,30 @@ TEST(Yaml, WhatIsPrintedReadsBack) {
       EXPECT_TRUE(back->empty());
     } else {
       ASSERT_EQ(back->size(), 1U);
-      EXPECT_EQ(PrintJson(back->front()), PrintJson(value)) << PrintYaml(value);
+      EXPECT_TRUE(api::SameJson(back->front(), value)) << PrintYaml(value);
     }
   }
   EXPECT_EQ(PrintYaml(ParseJson(R"({"a":[{"b":1,"c":"d"}],"e":{"f":[]}})").value()),
             "a:\n- b: 1\n  c: d\ne:\n  f: []\n");
+}
+
+// The order is that in which kube-apiserver printed these keys.
+TEST(Yaml, KeysAreInUpstreamsOrder) {
+  const std::vector<std::string> keys = {
+      "-", "_",   "0",   "00",  "1",   "1-",   "1.",    "01",   "10",   "100", "A",  "B",
+      "Z", "a",   "a-",  "a.b", "a_b", "a1",   "a01",   "a001", "a2",   "a10", "aa", "ab",
+      "b", "x-y", "x.y", "x0",  "x00", "x1-2", "x01-2", "x10",  "x100", "z"};
+  api::JsonObject object;
+  for (const std::string& key : keys) object.emplace(key, api::JsonObject());
+  // Whatever the order in which they stand.
+  api::SortMembers(object);
+  std::vector<std::string> printed;
+  std::istringstream lines(PrintYaml(object));
+  for (std::string line; std::getline(lines, line);) {
+    std::erase(line, '"');
+    printed.push_back(line.substr(0, line.find(':')));
+  }
+  EXPECT_EQ(printed, keys);
 }
 
 }  // namespace

@@ -452,3 +452,21 @@ def list_versions(test):
     answer = test.http("GET", test.path("configmaps") + "?resourceVersionMatch=Exact")
     test.equal(answer.status, 422 if answer.status == 422 else 400, "match without version")
     test.match("resourceVersionMatch", answer.message)
+
+
+@case("documents in YAML have their keys in order")
+def yaml_order(test):
+    keys = ["a1", "a2", "a10", "A", "b-c", "b.c", "1", "10"]
+    test.create(test.path("configmaps"), objects.config_map("keys", {key: "x" for key in keys}))
+    yaml = {"Accept": "application/yaml"}
+    text = test.http("GET", test.path("configmaps", "keys"), headers=yaml, status=200).body.decode()
+    lines = text.splitlines()
+    top = [line.split(":")[0] for line in lines if not line.startswith(" ")]
+    test.equal(top, ["apiVersion", "data", "kind", "metadata"], "members")
+    shown = [line.split(":")[0].strip(' "') for line in lines[lines.index("data:") + 1 : lines.index("kind: ConfigMap")]]
+    test.equal(shown, ["1", "10", "A", "a1", "a2", "a10", "b-c", "b.c"], "keys")
+    text = test.http("GET", test.path("configmaps", "nosuch"), headers=yaml, status=404).body.decode()
+    test.match(r"^apiVersion: v1\ncode: 404\ndetails:\n  kind: configmaps\n  name: nosuch\nkind: Status\n", text)
+    text = test.http("GET", test.path("configmaps"), headers=yaml, status=200).body.decode()
+    top = [line.split(":")[0] for line in text.splitlines() if line[0] not in " -"]
+    test.equal(top, ["apiVersion", "items", "kind", "metadata"], "members of a list")
