@@ -467,7 +467,7 @@ Outcome<env::HttpResponse> ApiServer::Handle(Turn& turn) {
 Outcome<env::HttpResponse> ApiServer::HandleAdmitted(Turn& turn, Target target,
                                                      const Identity& identity) {
   const env::HttpRequest& http = turn.arrived.request;
-  if (auto answer = service_tokens_.Answer(target, http.method)) return std::move(*answer);
+  if (auto answer = service_tokens_.Answer(target, http)) return std::move(*answer);
   if (std::optional<Outcome<env::HttpResponse>> answer =
           discovery_.Answer(target, http, definitions_)) {
     return std::move(*answer);

@@ -341,6 +341,22 @@ std::string Sign(const TokenKey& key, const JsonObject& claims) {
   return fmt::format("{}.{}", text, EncodeUrl(signature));
 }
 
+// Whether a client takes a document of that type: named as it is, or as anything.
+bool Accepts(const env::HttpRequest& http, std::string_view type) {
+  std::string_view accept = env::FindHeader(http.headers, "accept").value_or("");
+  if (accept.empty()) return true;
+  while (!accept.empty()) {
+    const size_t comma = std::min(accept.find(','), accept.size());
+    std::string_view each = accept.substr(0, comma);
+    accept.remove_prefix(std::min(comma + 1, accept.size()));
+    each = each.substr(0, each.find(';'));
+    while (each.starts_with(' ')) each.remove_prefix(1);
+    while (each.ends_with(' ')) each.remove_suffix(1);
+    if (each == "*/*" || each == type) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Outcome<void> ServiceTokens::Give(WriteContext& context, Json& asked) const {
@@ -448,11 +464,18 @@ std::expected<ServiceTokens::Verified, std::string> ServiceTokens::Verify(
   return verified;
 }
 
-std::optional<Outcome<env::HttpResponse>> ServiceTokens::Answer(const Target& target,
-                                                                env::Method method) const {
+std::optional<Outcome<env::HttpResponse>> ServiceTokens::Answer(
+    const Target& target, const env::HttpRequest& http) const {
   const bool configuration = target.path == "/.well-known/openid-configuration";
   if (key_ == nullptr || (!configuration && target.path != "/openid/v1/jwks")) return std::nullopt;
-  if (method != env::Method::kGet) return MethodNotAllowed();
+  if (http.method != env::Method::kGet) return MethodNotAllowed();
+  const std::string_view type = configuration ? "application/json" : "application/jwk-set+json";
+  if (!Accepts(http, type)) {
+    auto problem =
+        NotAcceptable(fmt::format("406: Not Acceptable\n\nAvailable representations: {}", type));
+    problem.error().has_details = true;
+    return problem;
+  }
   std::string text;
   if (configuration) {
     text = codec::PrintJson(
@@ -473,8 +496,7 @@ std::optional<Outcome<env::HttpResponse>> ServiceTokens::Answer(const Target& ta
   }
   return env::HttpResponse{
       .status = 200,
-      .headers = {{"content-type", configuration ? "application/json" : "application/jwk-set+json"},
-                  {"cache-control", "public, max-age=3600"}},
+      .headers = {{"content-type", std::string(type)}, {"cache-control", "public, max-age=3600"}},
       .body = Bytes(std::move(text))};
 }
 

@@ -62,8 +62,8 @@ class ServiceTokens {
                                                             const Asked& asked) const;
 
   // Answers the documents of OpenID Connect Discovery: how others verify tokens.
-  [[nodiscard]] std::optional<Outcome<env::HttpResponse>> Answer(const Target& target,
-                                                                 env::Method method) const;
+  [[nodiscard]] std::optional<Outcome<env::HttpResponse>> Answer(
+      const Target& target, const env::HttpRequest& http) const;
 
  private:
   // Fills in a request of a token.

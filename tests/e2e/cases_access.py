@@ -211,7 +211,7 @@ def tokens(test):
     configuration = test.get("/.well-known/openid-configuration")
     test.equal(configuration["issuer"], claims["iss"], "issuer")
     test.true(configuration["jwks_uri"].endswith("/openid/v1/jwks"), configuration)
-    # Asked for JSON, the genuine server answers 406.
+    test.http("GET", "/openid/v1/jwks", headers={"Accept": "application/json"}, status=406)
     (key,) = test.http("GET", "/openid/v1/jwks", headers={"Accept": "*/*"}, status=200).json()["keys"]
     test.equal(json.loads(decoded(header)), {"alg": "RS256", "kid": key["kid"]}, "header")
     modulus, exponent = (int.from_bytes(decoded(key[part]), "big") for part in "ne")
