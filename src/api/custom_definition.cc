@@ -1,10 +1,13 @@
 #include "api/custom_definition.h"
 
 #include <fmt/format.h>
+#include <openssl/sha.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -14,7 +17,6 @@
 #include "api/formats.h"
 #include "api/object.h"
 #include "base/check.h"
-#include "base/sha256.h"
 
 namespace berth::api {
 namespace {
@@ -57,7 +59,9 @@ std::optional<std::tuple<int, int, int>> VersionParts(std::string_view name) {
 // What discovery tells of the version that is stored, as upstream computes it: who sees it change
 // knows that what is stored is to be written anew.
 std::string StorageHash(std::string_view group, std::string_view version, std::string_view kind) {
-  const std::array<uint8_t, 32> digest = Sha256(fmt::format("{}/{}/{}", group, version, kind));
+  const std::string name = fmt::format("{}/{}/{}", group, version, kind);
+  std::array<uint8_t, SHA256_DIGEST_LENGTH> digest = {};
+  SHA256(std::bit_cast<const uint8_t*>(name.data()), name.size(), digest.data());
   return EncodeBase64(std::string(digest.begin(), digest.begin() + 8));
 }
 

@@ -1,12 +1,9 @@
 // Goal: the smallest parts keep their promises: the generator's numbers are fixed for all time,
 // times saturate, hashes tell strings apart by their borders. Method: fixed expectations and edges.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/backoff.h"
@@ -16,7 +13,6 @@
 #include "base/ids.h"
 #include "base/prng.h"
 #include "base/result.h"
-#include "base/sha256.h"
 #include "base/time.h"
 
 namespace berth {
@@ -65,21 +61,6 @@ TEST(Time, ArithmeticSaturatesSoNeverStaysNever) {
   EXPECT_EQ(Instant{-1}.seconds(), -1);
   EXPECT_EQ(Instant{INT64_MIN}.seconds(), -9'223'372'037);
   EXPECT_EQ(Instant{1'999'999'999}.seconds(), 1);
-}
-
-// The first two are the standard's examples; the last is of three blocks, as sha256sum has it.
-TEST(Sha256, IsTheStandards) {
-  const auto hex = [](std::string_view text) {
-    std::string out;
-    for (const uint8_t byte : Sha256(text)) out += fmt::format("{:02x}", byte);
-    return out;
-  };
-  EXPECT_EQ(hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(hex(std::string(130, 'a')),
-            "1e3c4f4750c8c29bbfa9ced317788176b156d342e57f7777f62fd7221a44312f");
 }
 
 TEST(Hash, BordersBetweenStringsCount) {
