@@ -58,7 +58,8 @@ class Planner {
         now_(now) {}
 
   Plan Run() {
-    Claim();
+    // Those that it adopts are counted when they are seen to be its own.
+    if (Claim()) return std::move(plan_);
     FindNew();
     NotePause();
     if (facts_.head.deletion.has_value()) {
@@ -75,7 +76,8 @@ class Planner {
   }
 
  private:
-  void Claim();
+  // True: this plan adopts some.
+  bool Claim();
   void FindNew();
   void NotePause();
   [[nodiscard]] bool IsScalingEvent() const;
@@ -121,7 +123,7 @@ class Planner {
   Plan plan_;
 };
 
-void Planner::Claim() {
+bool Planner::Claim() {
   const Result<api::LabelQuery> query = api::QueryOf(deployment_.selector);
   const auto take = [&](const OwnedSet& owned) {
     sets_.push_back({.owned = &owned, .replicas = owned.set->replicas});
@@ -137,18 +139,22 @@ void Planner::Claim() {
     release.metadata = R"("ownerReferences":)" + OwnersText(owners);
     plan_.writes.push_back(std::move(release));
   }
+  bool adopts = false;
   for (const OwnedSet& orphan : facts_.orphans) {
     if (!query || query->empty() || facts_.head.deletion.has_value()) break;
     if (orphan.head->deletion.has_value() || !query->Matches(orphan.head->labels)) continue;
     std::vector<api::OwnerReference> owners = orphan.head->owners;
+    std::erase_if(owners, [&](const auto& owner) { return owner.uid == facts_.head.uid; });
     owners.push_back(ControllerReference(facts_.head));
     Write adopt = PatchOf(*orphan.head);
     adopt.metadata = R"("ownerReferences":)" + OwnersText(owners);
     plan_.writes.push_back(std::move(adopt));
+    adopts = true;
   }
   std::ranges::sort(sets_, [](const Working& a, const Working& b) {
     return std::tie(a.head().creation, a.head().name) < std::tie(b.head().creation, b.head().name);
   });
+  return adopts;
 }
 
 void Planner::FindNew() {

@@ -169,6 +169,26 @@ def orphan(test):
     test.stays("both pods run", lambda: sum(objects.is_true(p, "Ready") for p in test.pods()) == 2)
 
 
+@case("a deployment takes back the replicaset that it left", needs=RUN, seconds=4)
+def taken_back(test):
+    sets = test.path("replicasets", group="apps/v1")
+    path = test.path("deployments", "web", "apps/v1")
+    test.kubectl("create", "-f", "-", stdin=objects.deployment("web", replicas=2))
+    test.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
+    before = [test.get(sets)["items"][0]["metadata"]["uid"], *(p["metadata"]["uid"] for p in test.pods())]
+    test.kubectl("delete", "deploy", "web", "--cascade=orphan")
+    test.wait("it is gone", lambda: not test.exists(path))
+    test.kubectl("create", "-f", "-", stdin=objects.deployment("web", replicas=2))
+    test.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
+    found = test.get(sets)["items"]
+    after = [*(s["metadata"]["uid"] for s in found), *(p["metadata"]["uid"] for p in test.pods())]
+    test.equal(sorted(after), sorted(before), "the replicaset and its pods")
+    web = test.get(path)
+    test.equal(found[0]["metadata"]["ownerReferences"][0]["uid"], web["metadata"]["uid"], "owner")
+    test.equal(web["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1", "revision")
+    test.true("collisionCount" not in web["status"], "no name was taken")
+
+
 @case("a deployment deleted in the foreground goes after its pods", needs=RUN)
 def foreground(test):
     test.kubectl("create", "-f", "-", stdin=objects.deployment("web", replicas=2))

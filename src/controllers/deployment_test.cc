@@ -1,0 +1,97 @@
+// Goal: a Deployment takes over the ReplicaSets that match it and nobody owns as if they had always
+// been its own. Method: the actor against a small API server (sets_fixture.h).
+#include "controllers/sets_fixture.h"
+
+namespace berth::controllers {
+namespace {
+
+const std::string kPods = "/api/v1/namespaces/d/pods";
+const std::string kDeployments = "/apis/apps/v1/namespaces/d/deployments";
+const std::string kSets = "/apis/apps/v1/namespaces/d/replicasets";
+const std::string kWeb = kDeployments + "/web";
+const std::string kRevisionPath = "/metadata/annotations/deployment.kubernetes.io~1revision";
+
+std::string SpecOf(int replicas, const std::string& image) {
+  return fmt::format(R"("spec":{{"replicas":{},"selector":{{"matchLabels":{{"app":"web"}}}},)"
+                     R"("template":{{"metadata":{{"labels":{{"app":"web"}}}},)"
+                     R"("spec":{{"containers":[{{"name":"c","image":"{}"}}]}}}}}})",
+                     replicas, image);
+}
+
+class Deployments : public Sets {
+ protected:
+  void MakeDeployment(int replicas, const std::string& image) {
+    Make(kDeployments, R"({"metadata":{"name":"web"},)" + SpecOf(replicas, image) + "}");
+  }
+  // A Deployment that ran with six pods and left them.
+  void LeaveSix() {
+    MakeDeployment(6, "one");
+    RunPods();
+    api_.Do(env::Method::kDelete, kWeb, R"({"propagationPolicy":"Orphan"})");
+    RunPods();
+    ASSERT_EQ(Text(kWeb, "/metadata/name"), "gone");
+    ASSERT_EQ(Names("/pods/").size(), 6u);
+    api_.fault = [this](const env::HttpRequest& request) {
+      if (request.method == env::Method::kPost && request.target == kPods)
+        most_pods_ = std::max(most_pods_, Names("/pods/").size() + 1);
+      return client::FakeApi::Fault::kNone;
+    };
+  }
+  size_t most_pods_ = 0;
+};
+
+TEST_F(Deployments, TheSetOfItsTemplateThatItAdoptsIsTheNewOne) {
+  LeaveSix();
+  const std::vector<std::string> sets = Names("/replicasets/");
+  const std::vector<std::string> pods = Names("/pods/");
+  const std::vector<std::string> told = Told("web");
+  MakeDeployment(6, "one");
+  RunPods();
+  EXPECT_EQ(Names("/replicasets/"), sets);
+  EXPECT_EQ(Names("/pods/"), pods);
+  EXPECT_EQ(Text(kSets + "/" + sets.at(0), "/metadata/ownerReferences/0/uid"),
+            Text(kWeb, "/metadata/uid"));
+  EXPECT_EQ(Text(kWeb, kRevisionPath), "1");
+  EXPECT_EQ(Text(kWeb, "/status/collisionCount"), "none");
+  EXPECT_EQ(Text(kWeb, "/status/availableReplicas"), "6");
+  EXPECT_EQ(Told("web"), told);
+  ExpectAtRest();
+}
+
+TEST_F(Deployments, WhatItAdoptsOfAnotherTemplateIsRolledOver) {
+  LeaveSix();
+  MakeDeployment(6, "two");
+  RunPods();
+  EXPECT_LE(most_pods_, 8u) << "a quarter of six may be surplus, rounded up";
+  EXPECT_EQ(Names("/replicasets/").size(), 2u);
+  EXPECT_EQ(Names("/pods/").size(), 6u);
+  EXPECT_EQ(Text(kWeb, "/status/updatedReplicas"), "6");
+  EXPECT_EQ(Text(kWeb, kRevisionPath), "2");
+  ExpectAtRest();
+}
+
+TEST_F(Deployments, WhatItAdoptsWithOtherReplicasIsScaled) {
+  LeaveSix();
+  const std::vector<std::string> pods = Names("/pods/");
+  MakeDeployment(9, "one");
+  RunPods();
+  EXPECT_EQ(Names("/replicasets/").size(), 1u);
+  EXPECT_EQ(Names("/pods/").size(), 9u);
+  EXPECT_TRUE(std::ranges::includes(Names("/pods/"), pods));
+  ExpectAtRest();
+}
+
+TEST_F(Deployments, ASetMadeByHandIsAdoptedUnderItsName) {
+  Make(kSets, R"({"metadata":{"name":"r","labels":{"app":"web"}},)" + SpecOf(2, "one") + "}");
+  RunPods();
+  MakeDeployment(3, "one");
+  RunPods();
+  EXPECT_EQ(Names("/replicasets/"), std::vector<std::string>{"r"});
+  EXPECT_EQ(Text(kSets + "/r", "/spec/replicas"), "3");
+  EXPECT_EQ(Text(kSets + "/r", kRevisionPath), "1");
+  EXPECT_EQ(Text(kWeb, kRevisionPath), "1");
+  ExpectAtRest();
+}
+
+}  // namespace
+}  // namespace berth::controllers
