@@ -231,6 +231,8 @@ class FakeApi {
     }
     api::Json* object = Find(path);
     if (object == nullptr) return Failure(404, "NotFound");
+    if (request.method == env::Method::kGet && target.subresource == "scale")
+      return Answer(200, {{"kind", "Scale"}, {"spec", {{"replicas", ReplicasOf(*object)}}}});
     if (request.method == env::Method::kGet) return Answer(200, *object);
     if (request.method == env::Method::kDelete) return DeleteObject(path, target, body);
     if (request.method == env::Method::kPut) {
@@ -238,6 +240,12 @@ class FakeApi {
       return Store(path, target, *object);
     }
     return PatchObject(request, path, target, body);
+  }
+
+  static api::Json ReplicasOf(const api::Json& object) {
+    const auto* spec = object.as_object().if_contains("spec");
+    const auto* replicas = spec == nullptr ? nullptr : spec->as_object().if_contains("replicas");
+    return replicas == nullptr ? api::Json(0) : *replicas;
   }
 
   env::HttpResponse CreateObject(const Target& target, api::Json body) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/names.h"
+#include "api/object.h"
 #include "base/backoff.h"
 #include "base/check.h"
 #include "codec/json.h"
@@ -278,6 +279,7 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
     OnRead(now, call, done, out);
     return;
   }
+  if (call.write.verb == Verb::kReadScale) return OnScaleRead(now, call, done);
   switch (done.outcome) {
     case client::Outcome::kDone:
       OnDone(now, call, done, out);
@@ -376,6 +378,31 @@ void Controllers::OnAnyLeft(const CallRow& call, const client::CallDone& done) {
   } else {
     row.empty.insert(ResourceTextOf(call));
   }
+}
+
+void Controllers::OnScaleRead(Instant now, const CallRow& call, const client::CallDone& done) {
+  const Write& read = call.write;
+  if (done.outcome == client::Outcome::kGone && SaysGone(call, done)) {
+    Buried(now, read.uid);
+    return Settle(now, call.key);
+  }
+  Row& row = rows_[call.key];
+  std::erase_if(row.scales,
+                [&](const auto& entry) { return objects_.Find(entry.first) == kNoSlot; });
+  ScaleRead result{.version = read.resource_version, .replicas = {}};
+  const Result<api::Json> scale = codec::ParseJson(done.response.body.view());
+  if (done.outcome == client::Outcome::kDone && scale) {
+    result.replicas = api::IntegerAt(*scale, "spec.replicas");
+  } else if (done.response.status != 0 && done.response.status != 429) {
+    result.failure = FailureText(done.response);
+    result.ends = now + kScaleRetry;
+  } else {
+    // Not having been able to ask is no answer.
+    row.failed = true;
+    return Settle(now, call.key);
+  }
+  row.scales[read.uid] = std::move(result);
+  Settle(now, call.key);
 }
 
 void Controllers::NoteRead(const CallRow& call, bool there) {

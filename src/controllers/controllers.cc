@@ -230,11 +230,19 @@ void Controllers::EnqueueDaemonSets(Instant now) {
   }
 }
 
+bool Controllers::OwnsPods(const Head& head) const {
+  return std::ranges::any_of(objects_.DependentsOf(head),
+                             [&](Slot slot) { return objects_.pod(slot) != nullptr; });
+}
+
 void Controllers::EnqueueBudgets(Instant now, const Head& head, const Difference& difference) {
   if (!objects_.has_budgets()) return;
   const bool pod = head.kind == api::KindId::kPod;
-  if (!pod && !difference.created && !difference.removed && !difference.scaled &&
-      difference.before.owners == head.owners) {
+  if (head.kind == api::KindId::kCustomResource) {
+    // Of its scale nothing is seen but that something changed.
+    if (!OwnsPods(head)) return;
+  } else if (!pod && !difference.created && !difference.removed && !difference.scaled &&
+             difference.before.owners == head.owners) {
     return;
   }
   for (const Slot slot : objects_.In(api::KindId::kPodDisruptionBudget, head.namespace_name)) {
@@ -546,7 +554,8 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
   }
   if (head.kind == api::KindId::kPod || head.kind == api::KindId::kReplicaSet ||
       head.kind == api::KindId::kDeployment || head.kind == api::KindId::kStatefulSet ||
-      head.kind == api::KindId::kReplicationController) {
+      head.kind == api::KindId::kReplicationController ||
+      head.kind == api::KindId::kCustomResource) {
     EnqueueBudgets(now, head, difference);
   }
   EnqueueGroups(now, head, difference);
@@ -656,6 +665,9 @@ void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
       .AddVersion(row.read.version);
   hasher.Add(row.read.workload).Add(row.read.nodes.size());
   for (const auto& [node, there] : row.read.nodes) hasher.Add(node).Add(there);
+  hasher.Add(row.scales.size());
+  for (const auto& [uid, scale] : row.scales)
+    hasher.Add(uid).AddVersion(scale.version).Add(scale.replicas.value_or(-1)).Add(scale.ends.ns);
   hasher.Add(row.failed).Add(row.failures).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {

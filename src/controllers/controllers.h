@@ -141,6 +141,10 @@ class Controllers final : public env::Actor {
     std::string owner_read;  // Of a PodGroup, see PlanPodGroup().
     std::string gone_at;     // Of a claim or volume, see volumes.h.
     ReadSince read;          // Of a Job with a Workload, see PlanWorkload().
+    ScaleReads scales;       // Of a budget, see PlanBudget().
+
+    // Whether it tells nothing while no call is under way.
+    [[nodiscard]] bool idle() const { return empty.empty() && scales.empty(); }
   };
   struct CallRow {
     Key key;
@@ -203,6 +207,7 @@ class Controllers final : public env::Actor {
   void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
+  [[nodiscard]] bool OwnsPods(const Head& head) const;
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
   // The queues that a PodGroup is in, and was.
   void EnqueueGroupQueues(Instant now, const Difference& difference);
@@ -256,6 +261,7 @@ class Controllers final : public env::Actor {
   void OnDone(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   void OnRead(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   void OnAnyLeft(const CallRow& call, const client::CallDone& done);
+  void OnScaleRead(Instant now, const CallRow& call, const client::CallDone& done);
   // Takes the object that an answer holds for what is seen, unless the watch has told of its end.
   void Absorb(Instant now, const Write& write, std::string_view body, env::Outbox& out);
   [[nodiscard]] static std::string ResourceTextOf(const CallRow& call);

@@ -78,7 +78,9 @@ void Controllers::OnDefinedListed(Instant now, const std::string& defined,
 void Controllers::EnqueueOwnedBy(Instant now, const DefinitionFacts& definition) {
   objects_.ForEach([&](const Head& head) {
     const auto names = [&](const api::OwnerReference& owner) { return Names(owner, definition); };
-    if (std::ranges::any_of(head.owners, names)) Enqueue(now, {Part::kCollector, head.uid});
+    if (std::ranges::none_of(head.owners, names)) return;
+    Enqueue(now, {Part::kCollector, head.uid});
+    if (head.kind == api::KindId::kPod) EnqueueBudgets(now, head, {.before = head});
   });
 }
 

@@ -35,8 +35,9 @@ DefinitionFacts ReadDefinition(const api::Json& object) {
   for (const api::Json& version : api::ArrayAt(object, "spec.versions")) {
     if (!api::FlagAt(version, "served")) continue;
     facts.served.emplace_back(api::TextAt(version, "name"));
-    if (facts.version.empty() || api::FlagAt(version, "storage"))
-      facts.version = facts.served.back();
+    if (!facts.version.empty() && !api::FlagAt(version, "storage")) continue;
+    facts.version = facts.served.back();
+    facts.has_scale = api::FindPath(version, "subresources.scale") != nullptr;
   }
   return facts;
 }

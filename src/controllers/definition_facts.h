@@ -16,6 +16,7 @@ struct DefinitionFacts {
   std::string plural;
   bool namespaced = false;
   bool native = false;              // berth knows the kind without it.
+  bool has_scale = false;           // In the version that its objects are read by.
   std::vector<std::string> served;  // The versions that are; of one not yet established none.
   std::string version;              // To read them by; empty: they can't be read.
 

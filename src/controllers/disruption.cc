@@ -31,8 +31,8 @@ bool IsApps(std::string_view api_version) {
 
 // The object that a reference means, if it is there and no other of its name.
 Slot Referred(const Objects& objects, api::KindId kind, const std::string& namespace_name,
-              const api::OwnerReference& reference) {
-  const Slot slot = objects.Find(kind, namespace_name, reference.name);
+              const api::OwnerReference& reference, const std::string& name) {
+  const Slot slot = objects.Find(kind, namespace_name, name);
   return slot != kNoSlot && objects.head(slot).uid == reference.uid ? slot : kNoSlot;
 }
 
@@ -40,7 +40,8 @@ std::optional<Scale> ScaleOfSet(const Objects& objects, Slot slot) {
   const Head& set = objects.head(slot);
   const api::OwnerReference* above = set.controller();
   if (above != nullptr && above->kind == "Deployment" && IsApps(above->api_version)) {
-    const Slot deployment = Referred(objects, api::KindId::kDeployment, set.namespace_name, *above);
+    const Slot deployment =
+        Referred(objects, api::KindId::kDeployment, set.namespace_name, *above, above->name);
     if (deployment != kNoSlot) {
       return Scale{objects.head(deployment).uid, objects.deployment(deployment)->replicas};
     }
@@ -48,21 +49,68 @@ std::optional<Scale> ScaleOfSet(const Objects& objects, Slot slot) {
   return Scale{set.uid, objects.replica_set(slot)->replicas};
 }
 
-// Nothing: the controller isn't there. Error: a kind that has no scale, or none that is known.
-Result<std::optional<Scale>> ScaleOf(const Objects& objects, const std::string& namespace_name,
-                                     const api::OwnerReference& controller) {
-  const bool set = controller.kind == "ReplicaSet" && IsApps(controller.api_version);
-  const api::Kind* kind = set ? &api::KindOf(api::KindId::kReplicaSet)
-                              : api::FindKind(controller.api_version, controller.kind);
-  if (kind == nullptr || !kind->stored) {
+// What is asked for scales, and what it came to.
+struct Asked {
+  const Objects& objects;
+  const ScaleReads& reads;
+  const Instant now;
+  Writes missing = {};              // Reads without which nothing can be said.
+  Instant ends = Instant::Never();  // When what failed is tried again.
+  bool unseen = false;              // Objects of a kind that are all yet to be told.
+};
+
+// Of a kind that a user defined.
+Result<std::optional<Scale>> ScaleOfDefined(Asked& asked, const std::string& namespace_name,
+                                            const api::OwnerReference& controller) {
+  const Head* definition = asked.objects.DefinitionOf(controller);
+  if (definition == nullptr) {
     return Fail(ErrorCode::kNotFound, fmt::format("no matches for kind \"{}\" in version \"{}\"",
                                                   controller.kind, controller.api_version));
   }
+  if (!asked.objects.definition(definition->name)->has_scale) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} does not implement the scale subresource", definition->name));
+  }
+  const Slot slot = Referred(asked.objects, api::KindId::kCustomResource, namespace_name,
+                             controller, definition->name + "/" + controller.name);
+  if (slot == kNoSlot) {
+    asked.unseen = asked.unseen || !asked.objects.listed(definition->name);
+    return std::nullopt;
+  }
+  const Head& head = asked.objects.head(slot);
+  const auto read = asked.reads.find(head.uid);
+  if (read == asked.reads.end() || read->second.version != head.resource_version ||
+      read->second.ends <= asked.now) {
+    asked.missing.push_back({.verb = Verb::kReadScale,
+                             .kind = head.kind,
+                             .defined = head.defined,
+                             .namespace_name = head.namespace_name,
+                             .name = head.name,
+                             .uid = head.uid,
+                             .resource_version = head.resource_version});
+    return std::nullopt;
+  }
+  if (!read->second.replicas.has_value()) {
+    asked.ends = std::min(asked.ends, read->second.ends);
+    return Fail(ErrorCode::kUnavailable, read->second.failure);
+  }
+  return Scale{head.uid, *read->second.replicas};
+}
+
+// Nothing: the controller isn't there, or isn't known yet. Error: a kind that has no scale, or none
+// that is known, or what the server said.
+Result<std::optional<Scale>> ScaleOf(Asked& asked, const std::string& namespace_name,
+                                     const api::OwnerReference& controller) {
+  const Objects& objects = asked.objects;
+  const bool set = controller.kind == "ReplicaSet" && IsApps(controller.api_version);
+  const api::Kind* kind = set ? &api::KindOf(api::KindId::kReplicaSet)
+                              : api::FindKind(controller.api_version, controller.kind);
+  if (kind == nullptr || !kind->stored) return ScaleOfDefined(asked, namespace_name, controller);
   if (!kind->has_scale) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("{} does not implement the scale subresource", kind->group_resource()));
   }
-  const Slot slot = Referred(objects, kind->id, namespace_name, controller);
+  const Slot slot = Referred(objects, kind->id, namespace_name, controller, controller.name);
   if (slot == kNoSlot) return std::nullopt;
   if (set) return ScaleOfSet(objects, slot);
   if (const api::StatefulSet* stateful = objects.stateful_set(slot))
@@ -86,17 +134,18 @@ struct Counts {
 };
 
 // How many pods the controllers want together. Pods without one count for nothing.
-Result<Counts> ExpectedScale(const Objects& objects, const std::vector<PodRef>& pods) {
+Result<Counts> ExpectedScale(Asked& asked, const std::vector<PodRef>& pods) {
   std::map<std::string_view, int64_t> wanted;
-  std::set<std::string_view> asked;
+  std::set<std::string_view> met;
   Counts counts;
   for (const PodRef& pod : pods) {
     const api::OwnerReference* controller = pod.head->controller();
     counts.unmanaged = counts.unmanaged || controller == nullptr;
-    if (controller == nullptr || !asked.insert(controller->uid).second) continue;
+    if (controller == nullptr || !met.insert(controller->uid).second) continue;
     const Result<std::optional<Scale>> scale =
-        ScaleOf(objects, pod.head->namespace_name, *controller);
+        ScaleOf(asked, pod.head->namespace_name, *controller);
     if (!scale) return std::unexpected(scale.error());
+    if (!asked.missing.empty() || asked.unseen) continue;
     if (!scale->has_value()) {
       return Fail(ErrorCode::kNotFound,
                   fmt::format("found no controllers for pod \"{}\"", pod.head->name));
@@ -112,14 +161,14 @@ int64_t ShareOf(const api::IntOrPercent& share, int64_t whole) {
   return share.percent ? (share.value * whole + 99) / 100 : share.value;
 }
 
-Result<Counts> Expect(const Objects& objects, const api::PodDisruptionBudget& budget,
+Result<Counts> Expect(Asked& asked, const api::PodDisruptionBudget& budget,
                       const std::vector<PodRef>& pods) {
   if (!budget.max_unavailable && !budget.min_available) return Counts{};
   if (!budget.max_unavailable && !budget.min_available->percent) {
     return Counts{.expected = static_cast<int64_t>(pods.size()),
                   .desired = budget.min_available->value};
   }
-  Result<Counts> counts = ExpectedScale(objects, pods);
+  Result<Counts> counts = ExpectedScale(asked, pods);
   if (!counts) return counts;
   const int64_t expected = counts->expected;
   counts->desired =
@@ -246,12 +295,18 @@ std::vector<PodRef> PodsOf(const Objects& objects, Slot slot) {
 
 }  // namespace
 
-Plan PlanBudget(const Objects& objects, Slot slot, Instant now) {
+Plan PlanBudget(const Objects& objects, Slot slot, const ScaleReads& reads, Instant now) {
   Plan plan;
   const Head& head = objects.head(slot);
   const api::PodDisruptionBudget& budget = *objects.budget(slot);
   const std::vector<PodRef> pods = PodsOf(objects, slot);
-  Result<Counts> counts = Expect(objects, budget, pods);
+  Asked asked{.objects = objects, .reads = reads, .now = now};
+  Result<Counts> counts = Expect(asked, budget, pods);
+  plan.WakeAt(asked.ends);
+  if (counts && (!asked.missing.empty() || asked.unseen)) {
+    plan.writes = std::move(asked.missing);
+    return plan;
+  }
   if (!counts) {
     PlanFailure(head, budget, counts.error().message, now, plan);
     return plan;

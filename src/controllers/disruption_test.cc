@@ -43,7 +43,7 @@ class Situation : public SeenObjects {
     const Slot slot = See(
         api::KindId::kPodDisruptionBudget, "budget", R"(,"generation":3)",
         fmt::format(R"(,"spec":{{"selector":{{"matchLabels":{{"a":"b"}}}},{}}})", spec) + status);
-    plan = PlanBudget(objects, slot, kNow);
+    plan = PlanBudget(objects, slot, {}, kNow);
     if (plan.writes.empty()) return "nothing";
     EXPECT_EQ(plan.writes.size(), 1U);
     return plan.writes.at(0).body;

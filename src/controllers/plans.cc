@@ -62,7 +62,7 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
   if (plan.wake != Instant::Never()) Enqueue(std::max(plan.wake, now), key);
   if (plan.writes.empty()) {
     const bool gone = key.part != Part::kNode && objects_.Find(key.id) == kNoSlot;
-    if (known != rows_.end() && (gone || known->second.empty.empty())) rows_.erase(known);
+    if (known != rows_.end() && (gone || known->second.idle())) rows_.erase(known);
     return;
   }
   Row& row = rows_[key];
@@ -112,7 +112,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kCollector:
       return PlanCollection(objects_, slot, absent_);
     case Part::kBudget:
-      return PlanBudget(objects_, slot, now);
+      return PlanBudget(objects_, slot, row.scales, now);
     case Part::kDisruptedPod:
       return PlanDisruptedPod(objects_, slot, now);
     case Part::kProtection:

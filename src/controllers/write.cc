@@ -79,6 +79,8 @@ std::string_view NameOf(Verb verb) {
       return "finalize";
     case Verb::kRead:
       return "read";
+    case Verb::kReadScale:
+      return "read-scale";
     case Verb::kAnyLeft:
       return "any-left";
   }
@@ -211,6 +213,9 @@ client::Request RequestOf(const Write& write, std::string_view name,
     case Verb::kFinalize:
       path.subresource = "finalize";
       return client::Update(resource, path, write.body);
+    case Verb::kReadScale:
+      path.subresource = "scale";
+      [[fallthrough]];
     case Verb::kRead:
       return client::Get(resource, path);
     case Verb::kAnyLeft: {

@@ -26,6 +26,7 @@ enum class Verb : uint8_t {
   kDeleteCollection,  // Of a kind in a namespace.
   kFinalize,          // A namespace: take the finalizer "kubernetes" from its spec.
   kRead,              // Look at it as it is now.
+  kReadScale,         // The same, of the scale subresource.
   kAnyLeft,           // List one object of a kind in a namespace.
 };
 

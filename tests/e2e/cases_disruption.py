@@ -4,6 +4,7 @@ import concurrent.futures
 import pathlib
 import tempfile
 
+import cases_owners
 import objects
 import preemption_story
 from clusters import BerthUp
@@ -209,6 +210,29 @@ def hopeless_budgets(test):
 
     told = test.wait("it says that it can't tell", failed)
     test.equal(told["message"], "jobs.batch does not implement the scale subresource", "message")
+
+
+@case("a budget follows the scale of a user's kind", needs=("controllers",), seconds=3)
+def scaled_custom(test):
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    custom = cases_owners.Custom(test, subresources={"status": {}, "scale": scale})
+    owner = custom.create("f")
+    test.merge(custom.path("f"), {"spec": {"replicas": 5}})
+    node = test.unique("custom")
+    test.make_node(node)
+    for name in ("a", "b", "c"):
+        spec = objects.pod(name, labels={"app": "guarded"}, nodeName=node, tolerations=[TOLERATION])
+        spec["metadata"]["ownerReferences"] = [cases_owners.reference(owner, controller=True)]
+        test.create(test.path("pods"), spec)
+        set_ready(test, name, "True")
+    test.create(budgets(test), budget("share", minAvailable="50%"))
+    test.create(budgets(test), budget("rest", maxUnavailable=3))
+    counted(test, "share", expectedPods=5, currentHealthy=3, desiredHealthy=3, disruptionsAllowed=0)
+    counted(test, "rest", expectedPods=5, currentHealthy=3, desiredHealthy=2, disruptionsAllowed=1)
+    # It is scaled, and no pod changes.
+    test.merge(custom.path("f") + "/scale", {"spec": {"replicas": 4}})
+    counted(test, "share", expectedPods=4, desiredHealthy=2, disruptionsAllowed=1)
+    custom.drop()
 
 
 @case("drain is held back by a budget, and says so", needs=("controllers",), seconds=6.5)

@@ -10,7 +10,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 class Custom:
     """A definition of the case's own, and its objects."""
 
-    def __init__(self, test, scope="Namespaced"):
+    def __init__(self, test, scope="Namespaced", subresources=None):
         self.test = test
         self.namespaced = scope == "Namespaced"
         self.group = f"{test.unique('owners')}.{scope.lower()}.example.com"
@@ -20,6 +20,8 @@ class Custom:
         versions = [
             {"name": name, "served": True, "storage": name == "v1", "schema": schema} for name in ("v1", "v1beta1")
         ]
+        if subresources:
+            versions = [version | {"subresources": subresources} for version in versions]
         names = {"plural": "apps", "singular": "app", "kind": "App"}
         spec = {"group": self.group, "scope": scope, "names": names, "versions": versions}
         test.create(DEFINITIONS, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,0 +1,92 @@
+// Goal: a budget over pods of an owner whose kind a user defined follows that owner's scale. Method:
+// the actor against a small API server (sets_fixture.h).
+#include "controllers/sets_fixture.h"
+
+namespace berth::controllers {
+namespace {
+
+const std::string kPods = "/api/v1/namespaces/d/pods";
+const std::string kBudgets = "/apis/policy/v1/namespaces/d/poddisruptionbudgets";
+const std::string kFoos = "/apis/x.io/v1/namespaces/d/foos";
+const std::string kDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+class BudgetScales : public Sets {
+ protected:
+  void MakeDefinition(const std::string& subresources) {
+    Make(kDefinitions,
+         fmt::format(
+             R"({{"metadata":{{"name":"foos.x.io"}},"spec":{{"group":"x.io","scope":"Namespaced",)"
+             R"("versions":[{{"name":"v1","served":true,"storage":true,"subresources":{{{}}}}}]}},)"
+             R"("status":{{"acceptedNames":{{"kind":"Foo","plural":"foos"}},"conditions":[)"
+             R"({{"type":"Established","status":"True"}}]}}}})",
+             subresources));
+  }
+  void MakePods(int count) {
+    for (int i = 0; i < count; ++i) {
+      Make(kPods, fmt::format(R"({{"metadata":{{"name":"p{}","labels":{{"a":"b"}},)"
+                              R"("ownerReferences":[{{"apiVersion":"x.io/v1","kind":"Foo",)"
+                              R"("name":"f","uid":"{}","controller":true}}]}},"spec":{{}}}})",
+                              i, Text(kFoos + "/f", "/metadata/uid")));
+      MakeReady(fmt::format("{}/p{}", kPods, i));
+    }
+  }
+  void MakeBudget(const std::string& name, const std::string& spec) {
+    Make(kBudgets, fmt::format(R"({{"metadata":{{"name":"{}","generation":1}},"spec":{{)"
+                               R"("selector":{{"matchLabels":{{"a":"b"}}}},{}}}}})",
+                               name, spec));
+  }
+  // "allowed healthy/desired of expected", and why nothing is known.
+  std::string Says(const std::string& name) {
+    const std::string path = kBudgets + "/" + name;
+    const std::string message = Text(path, "/status/conditions/0/message");
+    return fmt::format("{} {}/{} of {}{}", Text(path, "/status/disruptionsAllowed"),
+                       Text(path, "/status/currentHealthy"), Text(path, "/status/desiredHealthy"),
+                       Text(path, "/status/expectedPods"), message.empty() ? "" : " " + message);
+  }
+};
+
+TEST_F(BudgetScales, SharesAreOfWhatTheScaleSays) {
+  MakeDefinition(R"("scale":{"specReplicasPath":".spec.replicas"})");
+  Make(kFoos, R"({"metadata":{"name":"f"},"spec":{"replicas":5}})");
+  MakePods(3);
+  MakeBudget("share", R"("minAvailable":"50%")");
+  MakeBudget("rest", R"("maxUnavailable":3)");
+  Pass(5);
+  EXPECT_EQ(Says("share"), "0 3/3 of 5");
+  EXPECT_EQ(Says("rest"), "1 3/2 of 5");
+  ExpectAtRest();
+  // Scaled, though no pod changed.
+  api_.Do(env::Method::kPut, kFoos + "/f", R"({"spec":{"replicas":4}})");
+  Pass(5);
+  EXPECT_EQ(Says("share"), "1 3/2 of 4");
+  EXPECT_EQ(Says("rest"), "2 3/1 of 4");
+  ExpectAtRest();
+}
+
+TEST_F(BudgetScales, AKindWithoutScaleIsNamed) {
+  MakeDefinition("");
+  Make(kFoos, R"({"metadata":{"name":"f"},"spec":{"replicas":5}})");
+  MakePods(2);
+  MakeBudget("share", R"("minAvailable":"50%")");
+  Pass(5);
+  EXPECT_EQ(Says("share"),
+            "0 none/none of none foos.x.io does not implement the scale subresource");
+  ExpectAtRest();
+}
+
+TEST_F(BudgetScales, WhatTheServerSaysInsteadIsToldAndAskedAgain) {
+  MakeDefinition(R"("scale":{"specReplicasPath":".spec.replicas"})");
+  Make(kFoos, R"({"metadata":{"name":"f"},"spec":{"replicas":2}})");
+  MakePods(2);
+  api_.absent = {kFoos + "/f/scale"};
+  MakeBudget("share", R"("minAvailable":"50%")");
+  Pass(5);
+  EXPECT_EQ(Says("share"), "0 none/none of none NotFound");
+  api_.absent = {};
+  Pass(60);
+  EXPECT_EQ(Says("share"), "1 2/1 of 2");
+  ExpectAtRest();
+}
+
+}  // namespace
+}  // namespace berth::controllers
