@@ -668,6 +668,8 @@ void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
   hasher.Add(row.scales.size());
   for (const auto& [uid, scale] : row.scales)
     hasher.Add(uid).AddVersion(scale.version).Add(scale.replicas.value_or(-1)).Add(scale.ends.ns);
+  const FailureRecord seen = row.failures_seen.value_or(FailureRecord{.counted = -1});
+  hasher.Add(seen.failures).Add(seen.last.ns).Add(seen.counted);
   hasher.Add(row.failed).Add(row.failures).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {

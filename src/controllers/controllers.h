@@ -138,13 +138,16 @@ class Controllers final : public env::Actor {
     std::optional<Trouble> trouble;  // The last refusal.
     EmptyKinds empty;                // Of a namespace.
     EmptyKinds occupied;
-    std::string owner_read;  // Of a PodGroup, see PlanPodGroup().
-    std::string gone_at;     // Of a claim or volume, see volumes.h.
-    ReadSince read;          // Of a Job with a Workload, see PlanWorkload().
-    ScaleReads scales;       // Of a budget, see PlanBudget().
+    std::string owner_read;                      // Of a PodGroup, see PlanPodGroup().
+    std::string gone_at;                         // Of a claim or volume, see volumes.h.
+    ReadSince read;                              // Of a Job with a Workload, see PlanWorkload().
+    ScaleReads scales;                           // Of a budget, see PlanBudget().
+    std::optional<FailureRecord> failures_seen;  // Of a Job that had any.
 
     // Whether it tells nothing while no call is under way.
-    [[nodiscard]] bool idle() const { return empty.empty() && scales.empty(); }
+    [[nodiscard]] bool idle() const {
+      return empty.empty() && scales.empty() && !failures_seen.has_value();
+    }
   };
   struct CallRow {
     Key key;

@@ -35,10 +35,14 @@ bool Contains(const std::vector<std::string>& uids, const std::string& uid) {
   return std::ranges::binary_search(uids, uid);
 }
 
+Duration BackoffAfter(int64_t doublings) {
+  return std::min(kBackoff * (int64_t{1} << std::min<int64_t>(doublings, 10)), kBackoffMax);
+}
+
 class JobPlanner {
  public:
-  JobPlanner(const JobFacts& facts, Instant now)
-      : facts_(facts), job_(facts.job), after_(facts.job), now_(now) {}
+  JobPlanner(const JobFacts& facts, Instant now, std::optional<FailureRecord>& remembered)
+      : facts_(facts), job_(facts.job), after_(facts.job), now_(now), remembered_(remembered) {}
 
   Plan Run();
 
@@ -47,6 +51,8 @@ class JobPlanner {
   void MoveCounted(std::vector<std::string>& uncounted, int64_t& count);
   void FindFailedIndexes();
   void FindEnded();
+  void NoteEnd(const PodRef& pod);
+  void Remember(int64_t failures_before);
   void LetGo();
   [[nodiscard]] bool CountsAsFailed(const PodRef& pod) const;
   [[nodiscard]] bool IsLastOfIndex(const PodRef& pod) const;
@@ -97,6 +103,10 @@ class JobPlanner {
   const api::Job& job_;
   api::Job after_;  // The status that is to be written.
   const Instant now_;
+  std::optional<FailureRecord>& remembered_;
+  // When those ended that are not remembered yet.
+  std::vector<Instant> failures_ended_;
+  std::vector<Instant> successes_ended_;
   std::vector<PodRef> pods_;
   std::vector<PodRef> active_;
   int64_t terminating_ = 0;
@@ -114,6 +124,7 @@ Plan JobPlanner::Run() {
   if (IsTrue(job_.conditions, kComplete) || IsTrue(job_.conditions, kFailed)) {
     LetGo();
     Expire();
+    remembered_.reset();
     return std::move(plan_);
   }
   std::ranges::sort(after_.uncounted_succeeded);
@@ -121,7 +132,9 @@ Plan JobPlanner::Run() {
   MoveCounted(after_.uncounted_succeeded, after_.succeeded);
   MoveCounted(after_.uncounted_failed, after_.failed);
   FindFailedIndexes();
+  const int64_t failures_before = Failures();
   FindEnded();
+  Remember(failures_before);
   LetGo();
   if (facts_.head.deletion.has_value()) {
     Status();
@@ -215,6 +228,7 @@ void JobPlanner::FindEnded() {
     const std::string& uid = pod.head->uid;
     if (!Tracked(pod) || Contains(after_.uncounted_succeeded, uid) ||
         Contains(after_.uncounted_failed, uid)) {
+      if (!remembered_.has_value() && (Tracked(pod) || pod.facts->terminal())) NoteEnd(pod);
       continue;
     }
     const size_t total = after_.uncounted_succeeded.size() + after_.uncounted_failed.size() +
@@ -225,12 +239,16 @@ void JobPlanner::FindEnded() {
     if (pod.facts->phase == PodPhase::kSucceeded) {
       if (!job_.indexed) {
         succeeded.push_back(uid);
+        NoteEnd(pod);
       } else if (indexed) {
+        if (!completed_.Contains(*index)) NoteEnd(pod);
         completed_.Add(*index);
       }
     } else if ((CountsAsFailed(pod) && !done) || (failing && pod.head->deletion.has_value())) {
       const bool counts = JudgeFailure(job_.failure_rules, pod).counts() && !IsLastOfIndex(pod);
-      if ((!job_.indexed || indexed) && counts) failed.push_back(uid);
+      if ((job_.indexed && !indexed) || !counts) continue;
+      failed.push_back(uid);
+      NoteEnd(pod);
     }
   }
   const auto merge = [](std::vector<std::string>& into, const std::vector<std::string>& from) {
@@ -239,6 +257,34 @@ void JobPlanner::FindEnded() {
   };
   merge(after_.uncounted_succeeded, succeeded);
   merge(after_.uncounted_failed, failed);
+}
+
+void JobPlanner::NoteEnd(const PodRef& pod) {
+  if (pod.facts->phase == PodPhase::kSucceeded) {
+    successes_ended_.push_back(pod.facts->finished);
+  } else if (JudgeFailure(job_.failure_rules, pod).counts()) {
+    failures_ended_.push_back(pod.facts->finished);
+  }
+}
+
+// A status that was not written is planned again, with the same ends: what was added to the counts
+// then is known by their sum.
+void JobPlanner::Remember(int64_t failures_before) {
+  FailureRecord next = remembered_.value_or(FailureRecord{});
+  auto added = static_cast<int64_t>(failures_ended_.size());
+  if (!successes_ended_.empty()) {
+    const Instant success = *std::ranges::max_element(successes_ended_);
+    std::erase_if(failures_ended_, [&](Instant end) { return end <= success; });
+    added = static_cast<int64_t>(failures_ended_.size());
+    next = {};
+  } else if (remembered_.has_value()) {
+    added = std::max<int64_t>(0, Failures() - std::max(remembered_->counted, failures_before));
+  }
+  next.failures += added;
+  for (const Instant end : failures_ended_) next.last = std::max(next.last, end);
+  next.counted = Failures();
+  remembered_ = next;
+  if (next.counted == 0) remembered_.reset();
 }
 
 // Takes the finalizer from pods that the written status accounts for, and from those that none
@@ -431,22 +477,8 @@ void JobPlanner::Shrink(int64_t surplus) {
 
 // When the next pod may start: each failure since the last success doubles the wait.
 Instant JobPlanner::BackoffEnd() const {
-  Instant success{};
-  std::vector<Instant> failures;
-  for (const PodRef& pod : pods_) {
-    const Instant ended = pod.facts->finished.ns != 0 ? pod.facts->finished : pod.head->creation;
-    if (pod.facts->phase == PodPhase::kSucceeded) success = std::max(success, ended);
-    if (pod.facts->phase == PodPhase::kFailed) failures.push_back(ended);
-  }
-  Instant last{};
-  int doublings = -1;
-  for (const Instant failure : failures) {
-    if (failure < success) continue;
-    last = std::max(last, failure);
-    doublings = std::min(doublings + 1, 10);
-  }
-  if (doublings < 0) return {};
-  return last + std::min(kBackoff * (int64_t{1} << doublings), kBackoffMax);
+  if (!remembered_.has_value() || remembered_->failures == 0) return {};
+  return remembered_->last + BackoffAfter(remembered_->failures - 1);
 }
 
 void JobPlanner::Grow(int64_t missing) {
@@ -483,10 +515,7 @@ Instant JobPlanner::BackoffEndOf(int64_t index) const {
   const auto at = last_failed_.find(index);
   if (at == last_failed_.end()) return {};
   const PodFacts& facts = *at->second.facts;
-  const Instant ended = facts.finished.ns != 0 ? facts.finished : at->second.head->creation;
-  const int64_t doublings =
-      std::min<int64_t>(facts.index_failures + facts.index_failures_ignored, 10);
-  return ended + std::min(kBackoff * (int64_t{1} << doublings), kBackoffMax);
+  return facts.finished + BackoffAfter(facts.index_failures + facts.index_failures_ignored);
 }
 
 void JobPlanner::AddFailureCounts(int64_t index, api::StringMap& annotations) const {
@@ -624,6 +653,13 @@ std::optional<Told> JobPlanner::Turn() const {
 
 Write WithoutTracking(const Head& pod) { return WithoutFinalizer(pod, kTrackingFinalizer); }
 
-Plan PlanJob(const JobFacts& facts, Instant now) { return JobPlanner(facts, now).Run(); }
+Plan PlanJob(const JobFacts& facts, Instant now, std::optional<FailureRecord>& remembered) {
+  return JobPlanner(facts, now, remembered).Run();
+}
+
+Plan PlanJob(const JobFacts& facts, Instant now) {
+  std::optional<FailureRecord> nothing;
+  return PlanJob(facts, now, nothing);
+}
 
 }  // namespace berth::controllers

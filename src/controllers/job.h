@@ -35,7 +35,18 @@ struct JobFacts {
   bool held = false;  // It has a queue that did not let it run: no pod is made.
 };
 
-// A function of the facts.
+// A Job's failures since its last success, each of which doubles how long its next pod waits.
+struct FailureRecord {
+  int64_t failures = 0;
+  Instant last;         // When the last of them ended.
+  int64_t counted = 0;  // Failures of the Job in all when this was written down.
+  bool operator==(const FailureRecord&) const = default;
+};
+
+// A function of the facts and of what is remembered, which it brings up to date: pods that failed
+// may be gone while the next one waits. Of nothing remembered it goes by the pods that are there.
+[[nodiscard]] Plan PlanJob(const JobFacts& facts, Instant now,
+                           std::optional<FailureRecord>& remembered);
 [[nodiscard]] Plan PlanJob(const JobFacts& facts, Instant now);
 
 // Lets a pod go that no Job counts any more.

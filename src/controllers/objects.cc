@@ -152,6 +152,23 @@ void NoteFailure(const api::Pod& pod, PodFacts& facts) {
   std::ranges::sort(facts.conditions);
 }
 
+Instant EndOf(const api::Pod& pod) {
+  Instant last;
+  const bool ended = std::ranges::all_of(pod.container_statuses, [&](const auto& status) {
+    last = std::max(last, status.finished);
+    return status.state == api::ContainerState::kTerminated && status.finished.ns != 0;
+  });
+  if (ended && last.ns != 0) return last;
+  for (const api::PodCondition& condition : pod.conditions) {
+    if (condition.type == "Ready" && condition.status == "False" && condition.transition.ns != 0)
+      return condition.transition;
+  }
+  if (pod.meta.deletion_time.has_value()) {
+    return *pod.meta.deletion_time - Duration::Seconds(pod.meta.deletion_grace_seconds.value_or(0));
+  }
+  return pod.meta.creation_time;
+}
+
 }  // namespace
 
 PodFacts FactsOf(const api::Pod& pod) {
@@ -185,10 +202,9 @@ PodFacts FactsOf(const api::Pod& pod) {
     }
   }
   if (facts.phase == PodPhase::kFailed) NoteFailure(pod, facts);
-  for (const api::ContainerStatus& status : pod.container_statuses) {
+  for (const api::ContainerStatus& status : pod.container_statuses)
     facts.restarts += status.restart_count;
-    facts.finished = std::max(facts.finished, status.finished);
-  }
+  facts.finished = EndOf(pod);
   return facts;
 }
 

@@ -71,8 +71,10 @@ struct PodFacts {
   // The same, if a deletion must follow; else Never().
   Instant disrupted_since = Instant::Never();
   Instant ready_since;
-  Instant started;   // status.startTime
-  Instant finished;  // Of the container that ended last.
+  Instant started;  // status.startTime
+  // When it ended, as far as it tells: its last container did, it was ready no more, its deletion
+  // began, or it was made.
+  Instant finished;
   int64_t restarts = 0;
   int64_t deletion_cost = 0;
   std::optional<int64_t> completion_index;

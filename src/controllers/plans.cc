@@ -319,13 +319,16 @@ Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
   const api::Job& job = *objects_.job(slot);
   std::vector<PodRef> owned = PodsOf(head);
   SortByName(owned);
-  return PlanJob({.job = job,
-                  .head = head,
-                  .owned = std::move(owned),
-                  .orphans = OrphansFor(objects_, head, job.selector),
-                  .trouble = row.trouble,
-                  .held = !client_.absent(workloads_watch_) && !MayRun(objects_, slot)},
-                 now);
+  std::optional<FailureRecord> failures = row.failures_seen;
+  Plan plan = PlanJob({.job = job,
+                       .head = head,
+                       .owned = std::move(owned),
+                       .orphans = OrphansFor(objects_, head, job.selector),
+                       .trouble = row.trouble,
+                       .held = !client_.absent(workloads_watch_) && !MayRun(objects_, slot)},
+                      now, failures);
+  if (failures != row.failures_seen) rows_[{Part::kJob, head.uid}].failures_seen = failures;
+  return plan;
 }
 
 Plan Controllers::PlanForWorkload(const std::string& job_uid, const ReadSince& read, Instant now) {
