@@ -7,6 +7,7 @@
 
 #include "api/object.h"
 #include "api/owners.h"
+#include "api/quantity.h"
 #include "api/storage_class.h"
 #include "api/well_known.h"
 #include "base/check.h"
@@ -59,6 +60,33 @@ std::vector<api::NodeSelectorTerm> Both(const std::vector<api::NodeSelectorTerm>
   return both;
 }
 
+int64_t BytesAt(const Json& object, api::JsonPath path) {
+  return api::ParseScaled(TextAt(object, path), 0).value_or(0);
+}
+
+// Of terms that are one requirement each, of one label, one comes: local volumes name a host each.
+void AddTerms(const std::vector<api::NodeSelectorTerm>& more,
+              std::vector<api::NodeSelectorTerm>& terms) {
+  const auto is_plain = [](const api::NodeSelectorTerm& term) {
+    return term.match_fields.empty() && term.match_expressions.size() == 1 &&
+           term.match_expressions[0].op == "In";
+  };
+  for (const api::NodeSelectorTerm& term : more) {
+    const auto alike = std::ranges::find_if(terms, [&](const api::NodeSelectorTerm& known) {
+      return is_plain(known) && is_plain(term) &&
+             known.match_expressions[0].key == term.match_expressions[0].key;
+    });
+    if (alike == terms.end()) {
+      terms.push_back(term);
+      continue;
+    }
+    std::vector<std::string>& values = alike->match_expressions[0].values;
+    for (const std::string& value : term.match_expressions[0].values) {
+      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+    }
+  }
+}
+
 }  // namespace
 
 Volumes::Volumes(client::Client& client)
@@ -93,11 +121,21 @@ std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& eve
     for (client::ObjectEvent& pod : UsersOf(claim)) users.push_back(std::move(pod));
   };
   if (event.watch == volumes_watch_) {
+    std::set<std::string> classes;
+    const auto note_class = [&] {
+      const auto known = volumes_.find(event.name);
+      if (known != volumes_.end() && known->second.free && IsPrepared(known->second.class_name))
+        classes.insert(known->second.class_name);
+    };
+    note_class();
     volumes_.erase(event.name);
     if (!gone) ObserveVolume(event.name, event.object.view());
+    note_class();
     for (const auto& [claim, pods] : users_) {
       const auto at = claims_.find(claim);
-      if (at != claims_.end() && at->second.volume == event.name) add(claim);
+      if (at == claims_.end()) continue;
+      const bool may_get_it = !at->second.bound && classes.contains(at->second.class_name);
+      if (at->second.volume == event.name || may_get_it) add(claim);
     }
     return users;
   }
@@ -129,7 +167,15 @@ void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
               .selected_node = std::string(AnnotationOf(*claim, api::kSelectedNode)),
               .bound = AnnotationOf(*claim, api::kBindCompleted) == "yes" &&
                        TextAt(*claim, "status.phase") != "Lost",
-              .deleted = !TextAt(*claim, "metadata.deletionTimestamp").empty()};
+              .deleted = !TextAt(*claim, "metadata.deletionTimestamp").empty(),
+              .request = BytesAt(*claim, "spec.resources.requests.storage"),
+              .modes = TextsAt(*claim, "spec.accessModes"),
+              .volume_mode = std::string(TextAt(*claim, "spec.volumeMode")),
+              .selector = {}};
+  if (const Json* selector = api::FindPath(*claim, "spec.selector"); selector != nullptr) {
+    Result<api::LabelQuery> query = api::QueryOf(api::LabelSelectorOf(*selector));
+    facts.selector = query ? std::move(*query) : api::LabelQuery{.nothing = true};
+  }
   const auto known = claims_.find(key);
   // The answer to a write may have come before the watch told of what was before it.
   if (known != claims_.end() && known->second.uid == facts.uid &&
@@ -143,11 +189,28 @@ void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
 void Volumes::ObserveVolume(const std::string& name, std::string_view json) {
   const Result<Json> volume = codec::ParseJson(json);
   if (!volume) return;
-  Terms& terms = volumes_[name];
+  Volume& facts = volumes_[name];
   for (const Json& term : ArrayAt(*volume, "spec.nodeAffinity.required.nodeSelectorTerms")) {
-    terms.push_back({.match_expressions = RequirementsAt(term, "matchExpressions"),
-                     .match_fields = RequirementsAt(term, "matchFields")});
+    facts.places.push_back({.match_expressions = RequirementsAt(term, "matchExpressions"),
+                            .match_fields = RequirementsAt(term, "matchFields")});
   }
+  facts.free = TextAt(*volume, "status.phase") == "Available" &&
+               api::FindPath(*volume, "spec.claimRef") == nullptr &&
+               TextAt(*volume, "metadata.deletionTimestamp").empty();
+  if (!facts.free) return;
+  facts.class_name = api::StorageClassNameOf(*volume).value_or("");
+  facts.capacity = BytesAt(*volume, "spec.capacity.storage");
+  facts.modes = TextsAt(*volume, "spec.accessModes");
+  facts.volume_mode = TextAt(*volume, "spec.volumeMode");
+  for (const auto& [key, value] : api::ObjectAt(*volume, "metadata.labels")) {
+    if (value.is_string()) facts.labels.emplace_back(key, value.as_string());
+  }
+}
+
+bool Volumes::IsPrepared(const std::string& class_name) const {
+  const auto found = classes_.find(class_name);
+  return found != classes_.end() && found->second.waits &&
+         found->second.provisioner.starts_with("kubernetes.io/");
 }
 
 void Volumes::ObserveClass(const std::string& name, std::string_view json) {
@@ -204,7 +267,7 @@ Volumes::Demand Volumes::DemandOf(const std::string& key) const {
     return {.waits = fmt::format("persistentvolumeclaim \"{}\" is being deleted", name)};
   if (claim.bound) {
     const auto volume = volumes_.find(claim.volume);
-    if (volume != volumes_.end()) return {.terms = volume->second};
+    if (volume != volumes_.end()) return {.terms = volume->second.places};
     return {.waits = fmt::format("node(s) unavailable due to one or more pvc(s) bound to "
                                  "non-existent pv(s) (claim \"{}\", volume \"{}\")",
                                  name, claim.volume)};
@@ -216,13 +279,19 @@ Volumes::Demand Volumes::DemandOf(const std::string& key) const {
     return {.waits = fmt::format("pod has unbound immediate PersistentVolumeClaims (claim \"{}\")",
                                  name)};
   }
-  if (found->second.provisioner.starts_with("kubernetes.io/")) {
-    return {.waits = fmt::format(
-                "node(s) didn't find available persistent volumes to bind (claim \"{}\", and no "
-                "volume is made for class \"{}\")",
-                name, claim.class_name)};
+  Demand demand{.terms = {}, .unplaced = true, .waits = {}};
+  if (!IsPrepared(claim.class_name)) {
+    demand.terms = found->second.topologies;
+  } else if (claim.selected_node.empty()) {
+    demand.prepared = true;
+    if (std::ranges::none_of(volumes_,
+                             [&](const auto& entry) { return Fits(entry.second, claim); })) {
+      demand.waits = fmt::format(
+          "node(s) didn't find available persistent volumes to bind (claim \"{}\", and no "
+          "volume is made for class \"{}\")",
+          name, claim.class_name);
+    }
   }
-  Demand demand{.terms = found->second.topologies, .unplaced = true, .waits = {}};
   if (!claim.selected_node.empty()) {
     api::NodeSelectorTerm term;
     term.match_fields = {
@@ -247,57 +316,113 @@ Volumes::Demand Volumes::OwnDemandOf(const std::string& key, const client::Objec
   return DemandOf(key);
 }
 
-std::string Volumes::Resolve(const client::ObjectEvent& event, bool placed, api::Pod& pod) {
-  if (pod.spec->claims.empty() && pod.spec->ephemeral_volumes.empty()) return {};
-  Keep(event, pod);
-  Terms terms = pod.spec->required_node_affinity.value_or(Terms());
-  const bool nobody = pod.spec->required_node_affinity.has_value() && terms.empty();
-  std::vector<std::string> unplaced;
-  const Pod& row = pods_.at(KeyOf(event));
-  for (size_t i = 0; i < row.claims.size(); ++i) {
-    const std::string& key = row.claims[i];
-    const bool own = i + row.ephemeral_count >= row.claims.size();
-    const Demand demand = own ? OwnDemandOf(key, event) : DemandOf(key);
-    if (!demand.waits.empty() && !placed) return demand.waits;
-    if (demand.unplaced) unplaced.push_back(key);
-    terms = Both(terms, demand.terms);
-    if (terms.size() > kTermsMax && !placed) {
-      return fmt::format("its volumes' node affinity has more than {} terms with its own",
-                         kTermsMax);
+void Volumes::Add(const std::string& key, Demand demand, bool placed, Demands& demands) {
+  if (!demands.waits.empty()) return;
+  if (!placed) demands.waits = std::move(demand.waits);
+  if (demand.unplaced) demands.unplaced.push_back(key);
+  const bool known = std::ranges::find(demands.prepared, key) != demands.prepared.end();
+  if (demand.prepared && !known) demands.prepared.push_back(key);
+  demands.terms = Both(demands.terms, demand.terms);
+}
+
+bool Volumes::Fits(const Volume& volume, const Claim& claim) {
+  const auto has = [&](const std::string& mode) {
+    return std::ranges::find(volume.modes, mode) != volume.modes.end();
+  };
+  return volume.free && volume.class_name == claim.class_name && volume.capacity >= claim.request &&
+         volume.volume_mode == claim.volume_mode && std::ranges::all_of(claim.modes, has) &&
+         (!claim.selector.has_value() || claim.selector->Matches(volume.labels));
+}
+
+// Whether each claim can have one of the volumes of that place or of everywhere: those that ask for
+// least first, each the smallest.
+bool Volumes::ArePlacedAt(const std::vector<std::string>& claims, const Terms& place) const {
+  std::vector<const Claim*> wanting;
+  for (const std::string& key : claims) wanting.push_back(&claims_.find(key)->second);
+  std::ranges::stable_sort(wanting, {}, &Claim::request);
+  std::set<std::string_view> taken;
+  return std::ranges::all_of(wanting, [&](const Claim* claim) {
+    const std::pair<const std::string, Volume>* best = nullptr;
+    for (const auto& entry : volumes_) {
+      const Volume& volume = entry.second;
+      if ((!volume.places.empty() && volume.places != place) || taken.contains(entry.first) ||
+          !Fits(volume, *claim)) {
+        continue;
+      }
+      if (best == nullptr || volume.capacity < best->second.capacity) best = &entry;
     }
+    return best != nullptr && taken.insert(best->first).second;
+  });
+}
+
+void Volumes::AddPlaces(bool placed, Demands& demands) const {
+  if (placed || demands.prepared.empty() || !demands.waits.empty()) return;
+  std::vector<Terms> places;
+  for (const auto& [name, volume] : volumes_) {
+    const bool fits = std::ranges::any_of(demands.prepared, [&](const std::string& key) {
+      return Fits(volume, claims_.find(key)->second);
+    });
+    if (fits && !volume.places.empty() && std::ranges::find(places, volume.places) == places.end())
+      places.push_back(volume.places);
   }
-  api::PodSpec& spec = pod.spec.Edit();
+  if (ArePlacedAt(demands.prepared, {})) return;
+  Terms any;
+  for (const Terms& place : places) {
+    if (ArePlacedAt(demands.prepared, place)) AddTerms(place, any);
+  }
+  if (any.empty()) {
+    demands.waits = fmt::format(
+        "node(s) didn't find available persistent volumes to bind (none has one for each of {} "
+        "claims)",
+        demands.prepared.size());
+  }
+  demands.terms = Both(demands.terms, any);
+}
+
+std::string Volumes::Narrow(Demands demands, bool placed, api::PodSpec& spec) const {
+  const bool nobody =
+      spec.required_node_affinity.has_value() && spec.required_node_affinity->empty();
+  AddPlaces(placed, demands);
+  if (!demands.waits.empty()) return demands.waits;
+  Terms terms = Both(spec.required_node_affinity.value_or(Terms()), demands.terms);
+  if (terms.size() > kTermsMax && !placed) {
+    return fmt::format("its volumes' node affinity has more than {} terms with its own", kTermsMax);
+  }
   std::erase_if(spec.unsupported, [](const std::string& path) {
     return path == kClaimVolume || path == kEphemeralVolume;
   });
   if (!terms.empty() && !nobody) spec.required_node_affinity = std::move(terms);
-  if (!unplaced.empty()) unplaced_[event.uid] = std::move(unplaced);
   return {};
+}
+
+std::string Volumes::Resolve(const client::ObjectEvent& event, bool placed, api::Pod& pod) {
+  if (pod.spec->claims.empty() && pod.spec->ephemeral_volumes.empty()) return {};
+  Keep(event, pod);
+  Demands demands;
+  const Pod& row = pods_.at(KeyOf(event));
+  for (size_t i = 0; i < row.claims.size(); ++i) {
+    const std::string& key = row.claims[i];
+    const bool own = i + row.ephemeral_count >= row.claims.size();
+    Add(key, own ? OwnDemandOf(key, event) : DemandOf(key), placed, demands);
+  }
+  std::vector<std::string> unplaced = demands.unplaced;
+  std::string waits = Narrow(std::move(demands), placed, pod.spec.Edit());
+  if (waits.empty() && !unplaced.empty()) unplaced_[event.uid] = std::move(unplaced);
+  return waits;
 }
 
 std::string Volumes::Resolve(std::string_view namespace_name, bool placed,
                              api::PodSpec& spec) const {
-  if (!spec.ephemeral_volumes.empty()) {
-    if (placed) std::erase(spec.unsupported, kEphemeralVolume);
-    if (!placed) {
-      return "where the volumes of its ephemeral claims will be is not known before its pods are "
-             "there";
-    }
+  if (!spec.ephemeral_volumes.empty() && !placed) {
+    return "where the volumes of its ephemeral claims will be is not known before its pods are "
+           "there";
   }
-  Terms terms = spec.required_node_affinity.value_or(Terms());
-  const bool nobody = spec.required_node_affinity.has_value() && terms.empty();
+  Demands demands;
   for (const std::string& claim : spec.claims) {
-    const Demand demand = DemandOf(client::KnownSet::Key(namespace_name, claim));
-    if (!demand.waits.empty() && !placed) return demand.waits;
-    terms = Both(terms, demand.terms);
-    if (terms.size() > kTermsMax && !placed) {
-      return fmt::format("its volumes' node affinity has more than {} terms with its own",
-                         kTermsMax);
-    }
+    const std::string key = client::KnownSet::Key(namespace_name, claim);
+    Add(key, DemandOf(key), placed, demands);
   }
-  std::erase(spec.unsupported, kClaimVolume);
-  if (!terms.empty() && !nobody) spec.required_node_affinity = std::move(terms);
-  return {};
+  return Narrow(std::move(demands), placed, spec);
 }
 
 bool Volumes::Concerns(const client::ObjectEvent& event, std::string_view namespace_name,
@@ -417,7 +542,8 @@ void Volumes::AddTo(Hasher& hasher) const {
     hasher.Add(claim.class_name).Add(claim.selected_node).Add(claim.bound).Add(claim.deleted);
   }
   hasher.Add(volumes_.size());
-  for (const auto& [name, terms] : volumes_) hasher.Add(name).Add(terms.size());
+  for (const auto& [name, volume] : volumes_)
+    hasher.Add(name).Add(volume.places.size()).Add(volume.free);
   hasher.Add(classes_.size());
   for (const auto& [name, facts] : classes_)
     hasher.Add(name).Add(facts.provisioner).Add(facts.waits).Add(facts.topologies.size());

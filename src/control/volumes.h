@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "api/selector.h"
 #include "api/types.h"
 #include "base/hash.h"
 #include "base/time.h"
@@ -23,7 +24,8 @@ namespace berth::control {
 //
 //   all claims bound        the pod goes where its volumes are: their node affinity becomes its own
 //   a claim that waits for  the pod is placed as if it had none; before it is bound, the node is
-//   its first consumer      written on the claim, and the binding waits until that has a volume
+//   its first consumer      written on the claim, and the binding waits until that has a volume;
+//                           where nobody makes volumes, it goes where one that fits was made before
 //   else                    the pod waits, and is told for which claim
 //
 // A pod with claims is kept as it was last seen, and read again when one of them changes. A binding
@@ -89,6 +91,20 @@ class Volumes {
     std::string selected_node;
     bool bound = false;
     bool deleted = false;
+    // What a volume has to be.
+    int64_t request = 0;
+    std::vector<std::string> modes;
+    std::string volume_mode;
+    std::optional<api::LabelQuery> selector;
+  };
+  struct Volume {
+    Terms places;       // Where it is; empty: anywhere.
+    bool free = false;  // Nobody's: what follows counts.
+    std::string class_name;
+    int64_t capacity = 0;
+    std::vector<std::string> modes;
+    std::string volume_mode;
+    api::StringMap labels;
   };
   struct StorageClass {
     std::string provisioner;
@@ -116,8 +132,25 @@ class Volumes {
   struct Demand {
     Terms terms;
     bool unplaced = false;
+    bool prepared = false;  // Of volumes that were made before; `terms` don't say where they are.
     std::string waits;
   };
+  // What all claims of a pod ask for.
+  struct Demands {
+    Terms terms;
+    std::vector<std::string> unplaced;
+    std::vector<std::string> prepared;
+    std::string waits;
+  };
+  static void Add(const std::string& key, Demand demand, bool placed, Demands& demands);
+  // Ends what is asked for with where the claims' prepared volumes are.
+  void AddPlaces(bool placed, Demands& demands) const;
+  // Writes all that into the spec; what the pod waits for instead.
+  [[nodiscard]] std::string Narrow(Demands demands, bool placed, api::PodSpec& spec) const;
+  // Of a class whose volumes nobody makes, and whose claims wait for their pods.
+  [[nodiscard]] bool IsPrepared(const std::string& class_name) const;
+  [[nodiscard]] static bool Fits(const Volume& volume, const Claim& claim);
+  [[nodiscard]] bool ArePlacedAt(const std::vector<std::string>& claims, const Terms& place) const;
   [[nodiscard]] Demand DemandOf(const std::string& key) const;
   // Of an ephemeral volume's claim, which has to be the pod's.
   [[nodiscard]] Demand OwnDemandOf(const std::string& key, const client::ObjectEvent& pod) const;
@@ -127,8 +160,8 @@ class Volumes {
   client::WatchId claims_watch_;  // Immutable after construction, as the two below.
   client::WatchId volumes_watch_;
   client::WatchId classes_watch_;
-  std::map<std::string, Claim, std::less<>> claims_;   // By namespace/name.
-  std::map<std::string, Terms, std::less<>> volumes_;  // Where they are, by name; empty: anywhere.
+  std::map<std::string, Claim, std::less<>> claims_;  // By namespace/name.
+  std::map<std::string, Volume, std::less<>> volumes_;
   std::map<std::string, StorageClass, std::less<>> classes_;
   std::map<std::string, Pod, std::less<>> pods_;  // By namespace/name; those with claims.
   std::map<std::string, std::set<std::string>, std::less<>> users_;        // Pods, by claim.

@@ -239,6 +239,117 @@ TEST_F(VolumesTest, NobodyMakesLocalVolumes) {
   EXPECT_EQ(Why(), R"(persistentvolumeclaim \"data\" is being deleted)");
 }
 
+// A volume that is nobody's, of the class "local".
+std::string FreeJson(std::string_view name, std::string_view size, std::string_view values,
+                     std::string_view key = "host", int version = 120) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","uid":"u-{0}","resourceVersion":"{4}","labels":{{"v":"{0}"}}}},)"
+      R"("spec":{{"storageClassName":"local","capacity":{{"storage":"{1}"}},"volumeMode":)"
+      R"("Filesystem","accessModes":["ReadWriteOnce"],"nodeAffinity":{{"required":{{)"
+      R"("nodeSelectorTerms":[{{"matchExpressions":[{{"key":"{3}","operator":"In",)"
+      R"("values":[{2}]}}]}}]}}}}}},"status":{{"phase":"Available"}}}})",
+      name, size, values, key, version);
+}
+
+std::string LocalClaim(int version, std::string_view size, std::string_view more = "",
+                       std::string_view annotations = "") {
+  return ClaimJson(version, annotations,
+                   fmt::format(R"("storageClassName":"local","volumeMode":"Filesystem",)"
+                               R"("accessModes":["ReadWriteOnce"],"resources":{{"requests":)"
+                               R"({{"storage":"{}"}}}}{})",
+                               size, more));
+}
+
+// Goal: pods go where volumes were made before for their claims. Method: a class whose volumes
+// nobody makes, hosts with labels.
+class PreparedVolumesTest : public VolumesTest {
+ protected:
+  PreparedVolumesTest() {
+    for (const std::string_view host : {"h1", "h2", "h3"})
+      rig_.Event("nodes", "ADDED", Labelled(host, fmt::format(R"("host":"{}")", host)));
+    rig_.Event("storageclasses", "ADDED", ClassJson("local", "kubernetes.io/no-provisioner"));
+  }
+  void SeeVolume(const std::string& volume) { rig_.Event("persistentvolumes", "MODIFIED", volume); }
+  // The node that a patch writes on its claim; empty: none.
+  static std::string NodeIn(const env::SendRequest& patch) {
+    const std::string body(patch.request.body.view());
+    const std::string_view key = R"(selected-node":")";
+    const size_t at = body.find(key);
+    if (at == std::string::npos) return "";
+    const size_t from = at + key.size();
+    return body.substr(from, body.find('"', from) - from);
+  }
+  std::string Selected(const std::string& claim = "data") {
+    return NodeIn(rig_.TakeOf("/persistentvolumeclaims/" + claim));
+  }
+};
+
+TEST_F(PreparedVolumesTest, APodGoesWhereOneThatFitsIsFree) {
+  SeeVolume(FreeJson("small", "1Gi", R"("h1")"));
+  SeeVolume(FreeJson("fits", "9Gi", R"("h2")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  EXPECT_EQ(Selected(), "h2");
+}
+
+TEST_F(PreparedVolumesTest, ItsSelectorChooses) {
+  SeeVolume(FreeJson("a", "9Gi", R"("h1")"));
+  SeeVolume(FreeJson("b", "9Gi", R"("h3")"));
+  SeeClaim(LocalClaim(5, "5Gi", R"(,"selector":{"matchLabels":{"v":"b"}})"));
+  SeePod();
+  EXPECT_EQ(Selected(), "h3");
+}
+
+TEST_F(PreparedVolumesTest, AVolumeThatComesIsTakenAndOneThatGoesIsNot) {
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  EXPECT_EQ(Selected(), "");
+  EXPECT_NE(Why().find("node(s) didn't find available persistent volumes to bind"),
+            std::string::npos);
+  SeeVolume(FreeJson("late", "5Gi", R"("h1","h2")"));
+  const env::SendRequest patch = rig_.TakeOf("/persistentvolumeclaims/data");
+  const std::string node = NodeIn(patch);
+  EXPECT_TRUE(node == "h1" || node == "h2") << node;
+  // Somebody else was quicker: the binder takes the claim off the node.
+  rig_.Answer(patch, 200, LocalClaim(6, "5Gi", "", fmt::format(fmt::runtime(kSelected), node)));
+  std::string taken = FreeJson("late", "5Gi", R"("h1","h2")", "host", 121);
+  taken.insert(taken.find(R"("storageClassName")"), R"("claimRef":{"name":"another"},)");
+  SeeVolume(taken);
+  SeeClaim(LocalClaim(7, "5Gi"));
+  rig_.Settle();
+  EXPECT_EQ(Selected(), "");
+  EXPECT_NE(Why().find("node(s) didn't find available persistent volumes to bind"),
+            std::string::npos);
+  for (const std::string host : {"h1", "h2"}) EXPECT_EQ(rig_.Held(host), 0) << host;
+}
+
+TEST_F(PreparedVolumesTest, EachClaimOfAPodNeedsOneThere) {
+  SeeVolume(FreeJson("one", "9Gi", R"("h1")"));
+  SeeVolume(FreeJson("two", "9Gi", R"("h2")"));
+  SeeVolume(FreeJson("three", "5Gi", R"("h2")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  std::string more = LocalClaim(6, "6Gi");
+  more.replace(more.find(R"("name":"data")"), 13, R"("name":"more")");
+  more.replace(more.find("u-data"), 6, "u-more");
+  SeeClaim(more);
+  rig_.Event("pods", "MODIFIED",
+             PodJson({.version = 110,
+                      .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":)"
+                                    R"({"claimName":"data"}},{"name":"w",)"
+                                    R"("persistentVolumeClaim":{"claimName":"more"}}])"}));
+  EXPECT_EQ(Selected(), "h2");
+  EXPECT_EQ(Selected("more"), "h2");
+}
+
+TEST_F(PreparedVolumesTest, ManyHostsAreOneTerm) {
+  for (int i = 0; i < 200; ++i)
+    SeeVolume(FreeJson(fmt::format("v{}", i), "5Gi", fmt::format(R"("x{}")", i)));
+  SeeVolume(FreeJson("here", "5Gi", R"("h3")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  EXPECT_EQ(Selected(), "h3");
+}
+
 // Goal: a workload is admitted with places where its pods' volumes are, or told what it waits for.
 class QueuedVolumesTest : public WorkloadsTest {
  protected:

@@ -57,8 +57,11 @@ bool MatchesNode(const api::PodSpec& spec, const api::Node& node) {
     return api::Find(node.meta.labels, wanted.first) == std::string_view(wanted.second);
   });
   if (!selected || !spec.required_node_affinity) return selected;
-  return std::ranges::any_of(*spec.required_node_affinity,
-                             [&](const auto& term) { return Matches(term, node); });
+  return MatchesAny(*spec.required_node_affinity, node);
+}
+
+bool MatchesAny(const std::vector<api::NodeSelectorTerm>& terms, const api::Node& node) {
+  return std::ranges::any_of(terms, [&](const auto& term) { return Matches(term, node); });
 }
 
 bool ToleratesAll(const std::vector<api::Toleration>& tolerations, const api::Node& node,

@@ -12,6 +12,10 @@ namespace berth::controllers {
 // nodeSelector and required node affinity, of terms one; a term without requirements matches none.
 [[nodiscard]] bool MatchesNode(const api::PodSpec& spec, const api::Node& node);
 
+// Whether the node is one of those that the terms mean.
+[[nodiscard]] bool MatchesAny(const std::vector<api::NodeSelectorTerm>& terms,
+                              const api::Node& node);
+
 // Whether each taint of the effect is tolerated.
 [[nodiscard]] bool ToleratesAll(const std::vector<api::Toleration>& tolerations,
                                 const api::Node& node, std::string_view effect);

@@ -57,6 +57,10 @@ VolumeFacts ReadVolume(const Json& volume) {
       .policy = std::string(TextAt(volume, "spec.persistentVolumeReclaimPolicy")),
       .bound_by_controller = api::AnnotationOf(volume, api::kBoundByController) == "yes",
       .provisioner = std::string(api::AnnotationOf(volume, api::kProvisionedBy))};
+  for (const Json& term : api::ArrayAt(volume, "spec.nodeAffinity.required.nodeSelectorTerms")) {
+    facts.places.push_back({.match_expressions = api::RequirementsAt(term, "matchExpressions"),
+                            .match_fields = api::RequirementsAt(term, "matchFields")});
+  }
   if (const Json* claim = FindPath(volume, "spec.claimRef"); claim != nullptr) {
     facts.claim = ClaimTarget{.namespace_name = std::string(TextAt(*claim, "namespace")),
                               .name = std::string(TextAt(*claim, "name")),

@@ -32,7 +32,8 @@ struct VolumeFacts {
   std::string policy = {};
   std::optional<ClaimTarget> claim = {};
   bool bound_by_controller = false;
-  std::string provisioner = {};  // That made it; empty: a person did.
+  std::string provisioner = {};                    // That made it; empty: a person did.
+  std::vector<api::NodeSelectorTerm> places = {};  // Of nodes; empty: anywhere.
 };
 
 struct ClaimFacts {

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "api/well_known.h"
+#include "controllers/node_match.h"
 
 namespace berth::controllers {
 namespace {
@@ -169,6 +170,13 @@ class ClaimPlanner {
     Provision(name, *storage_class);
   }
 
+  // Of a claim whose node was chosen first: whether the volume is there, or everywhere.
+  [[nodiscard]] bool IsThere(const VolumeFacts& volume) const {
+    if (claim_.selected_node.empty() || volume.places.empty()) return true;
+    const Slot node = objects_.Find(api::KindId::kNode, {}, claim_.selected_node);
+    return node != kNoSlot && MatchesAny(volume.places, *objects_.node(node));
+  }
+
   // What is for this claim already; else the smallest that fits, of those with the fewest modes.
   [[nodiscard]] Slot BestVolume(bool waits) const {
     for (const Slot slot : objects_.VolumesOf(head_)) {
@@ -186,7 +194,7 @@ class ClaimPlanner {
       const VolumeFacts& volume = *objects_.volume(slot);
       const Head& head = objects_.head(slot);
       if (volume.phase != "Available" || head.deletion.has_value()) continue;
-      if (!Unfit(volume).empty()) continue;
+      if (!Unfit(volume).empty() || !IsThere(volume)) continue;
       if (claim_.selector.has_value() && !claim_.selector->Matches(head.labels)) continue;
       if (best == kNoSlot || order(slot) < order(best)) best = slot;
     }
@@ -195,6 +203,8 @@ class ClaimPlanner {
 
   void Provision(const std::string& class_name, const StorageClassFacts& storage_class) {
     const std::string& provisioner = storage_class.provisioner;
+    if (provisioner.starts_with("kubernetes.io/") && storage_class.waits)
+      return GiveNodeUp("no volume that was made before is left there");
     if (provisioner.starts_with("kubernetes.io/")) {
       return Tell(true, "ProvisioningFailed",
                   fmt::format("no volume plugin matched name: {}", provisioner));
@@ -233,7 +243,10 @@ class ClaimPlanner {
       const auto host = node == kNoSlot
                             ? std::nullopt
                             : api::Find(objects_.head(node).labels, api::kHostnameLabel);
-      if (!host.has_value()) return GiveNodeUp();
+      if (!host.has_value()) {
+        return GiveNodeUp(
+            fmt::format("failed to get target node: node \"{}\" not found", claim_.selected_node));
+      }
       affinity = fmt::format(
           R"(,"nodeAffinity":{{"required":{{"nodeSelectorTerms":[{{"matchExpressions":[)"
           R"({{"key":"{}","operator":"In","values":[{}]}}]}}]}}}})",
@@ -257,14 +270,11 @@ class ClaimPlanner {
                     .message = fmt::format("Successfully provisioned volume {}", name)}};
     plan_.writes.push_back(std::move(create));
   }
-  // The node that was chosen is not there: the scheduler is to choose another.
-  void GiveNodeUp() {
+  // The scheduler is to choose another node.
+  void GiveNodeUp(std::string why) {
     Write patch = PatchOf(head_);
     patch.metadata = fmt::format(R"("annotations":{{"{}":null}})", api::kSelectedNode);
-    patch.told = {{.warning = true,
-                   .reason = "ProvisioningFailed",
-                   .message = fmt::format("failed to get target node: node \"{}\" not found",
-                                          claim_.selected_node)}};
+    patch.told = {{.warning = true, .reason = "ProvisioningFailed", .message = std::move(why)}};
     plan_.writes.push_back(std::move(patch));
   }
 

@@ -112,6 +112,56 @@ TEST_F(VolumesTest, AClaimGetsTheSmallestVolumeThatFits) {
   ExpectAtRest();
 }
 
+// Volumes that were made before for a class that waits: of those on the node that was chosen. Where
+// none is left another node is to be chosen.
+TEST_F(VolumesTest, AClaimWhoseNodeWasChosenGetsAVolumeThatIsThere) {
+  for (const std::string name : {"n1", "n2"}) {
+    Make("/api/v1/nodes",
+         fmt::format(
+             R"({{"metadata":{{"name":"{0}","labels":{{"kubernetes.io/hostname":"{0}"}}}}}})",
+             name));
+  }
+  MakeClass("local", R"("provisioner":"kubernetes.io/no-provisioner",)"
+                     R"("volumeBindingMode":"WaitForFirstConsumer")");
+  const std::string local = R"(,"storageClassName":"local")";
+  const auto on = [&](const std::string& node) {
+    return local + fmt::format(R"(,"nodeAffinity":{{"required":{{"nodeSelectorTerms":[)"
+                               R"({{"matchExpressions":[{{"key":"kubernetes.io/hostname",)"
+                               R"("operator":"In","values":["{}"]}}]}}]}}}})",
+                               node);
+  };
+  MakeVolume("elsewhere", {.size = "1Gi", .spec = on("n1")});
+  MakeVolume("there", {.size = "2Gi", .spec = on("n2")});
+  MakeVolume("anywhere", {.size = "3Gi", .spec = local});
+  Pass(1);
+  MakeClaim("waits", {.spec = local});
+  const std::string chosen = R"(,"annotations":{"volume.kubernetes.io/selected-node":"n2"})";
+  MakeClaim("c1", {.spec = local, .metadata = chosen});
+  Pass(1);
+  EXPECT_EQ(Claim("c1"), "Bound there");
+  MakeClaim("c2", {.spec = local, .metadata = chosen});
+  Pass(1);
+  EXPECT_EQ(Claim("c2"), "Bound anywhere");
+  MakeClaim("c3", {.spec = local, .metadata = chosen});
+  Pass(1);
+  EXPECT_EQ(Claim("c3"), "Pending none");
+  EXPECT_EQ(Annotation(kClaims + "/c3", "volume.kubernetes.io/selected-node"), "none");
+  EXPECT_EQ(Claim("waits"), "Pending none");
+  ExpectAtRest();
+}
+
+// A volume that is there already is taken before one is made.
+TEST_F(VolumesTest, AVolumeMadeBeforeGoesBeforeANewOne) {
+  Make("/api/v1/nodes", R"({"metadata":{"name":"n1","labels":{"kubernetes.io/hostname":"n1"}}})");
+  MakeClass("late", kSimulated + R"(,"volumeBindingMode":"WaitForFirstConsumer")");
+  MakeVolume("made", {.spec = R"(,"storageClassName":"late")"});
+  MakeClaim("c", {.spec = R"(,"storageClassName":"late")",
+                  .metadata = R"(,"annotations":{"volume.kubernetes.io/selected-node":"n1"})"});
+  Pass(1);
+  EXPECT_EQ(Claim("c"), "Bound made");
+  ExpectAtRest();
+}
+
 // What upstream's ephemeral volume controller does.
 TEST_F(VolumesTest, AnEphemeralVolumeHasAClaimThatIsItsPods) {
   const std::string pods = "/api/v1/namespaces/d/pods";

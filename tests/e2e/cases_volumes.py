@@ -16,6 +16,11 @@ def claim(name, *, size="1Gi", **spec):
     }
 
 
+def is_ready(node):
+    conditions = node["status"].get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
+
+
 def phase(test, name):
     return test.get(test.path("persistentvolumeclaims", name))["status"]["phase"]
 
@@ -93,6 +98,46 @@ def stateful_set_with_claims(test):
     test.kubectl("delete", "sts", "db")
     test.kubectl("delete", "pvc", "data-db-0", "data-db-1")
     test.wait("its volume is deleted", lambda: not test.exists(volume_path(volume)))
+    test.kubectl("delete", "sc", late)
+
+
+@case("a pod goes where a local volume was made for its claim", needs=RUN, seconds=4)
+def local_volume(test):
+    late = make_class(
+        test, provisioner="kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer"
+    )
+    nodes = [n["metadata"] for n in test.get("/api/v1/nodes")["items"] if is_ready(n)]
+    hosts = sorted(n["labels"]["kubernetes.io/hostname"] for n in nodes)
+
+    def make_volume(name, size, host):
+        place = {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}
+        affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}}
+        spec = {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": late,
+            "local": {"path": "/data"},
+            "nodeAffinity": affinity,
+        }
+        test.kubectl(
+            "create", "-f", "-", stdin={"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+        )
+
+    small, fits = test.unique("small"), test.unique("fits")
+    test.kubectl("create", "-f", "-", stdin=claim("data", size="2Gi", storageClassName=late))
+    pod = objects.pod("p")
+    pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    test.kubectl("create", "-f", "-", stdin=pod)
+    make_volume(small, "1Gi", hosts[0])
+    make_volume(fits, "3Gi", hosts[-1])
+    test.wait("it runs", lambda: test.pod("p")["status"]["phase"] == "Running")
+    test.wait("the claim is bound", lambda: phase(test, "data") == "Bound")
+    bound = test.get(test.path("persistentvolumeclaims", "data"))["spec"]["volumeName"]
+    test.equal(bound, fits, "volume")
+    test.equal(test.node_of("p"), hosts[-1], "node")
+    test.kubectl("delete", "pod", "p")
+    test.kubectl("delete", "pvc", "data")
+    test.kubectl("delete", "pv", small, fits)
     test.kubectl("delete", "sc", late)
 
 
