@@ -176,7 +176,9 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
     // Of the pods that they delete these two say nothing when it fails, as upstream's.
     std::string_view component = ComponentOf(key.part);
     if (key.part == Part::kCollector) component = "garbage-collector-controller";
-    if (key.part == Part::kNode) component = "taint-eviction-controller";
+    if (key.part == Part::kNode) {
+      component = told->reason == "NodeNotReady" ? "node-controller" : "taint-eviction-controller";
+    }
     recorder_.Tell(now, objects_.head(about), component, std::move(*told));
   }
 }

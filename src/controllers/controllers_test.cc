@@ -596,6 +596,9 @@ TEST_F(ControllersTest, WhatAnotherNamespaceNamesAsItsOwnersGoesOn) {
 TEST_F(ControllersTest, ANamespaceIsFurnishedAndEmptied) {
   Pass(1);
   EXPECT_EQ(Text("/api/v1/namespaces/d/configmaps/kube-root-ca.crt", "/data/ca.crt"), "PEM");
+  EXPECT_TRUE(Text("/api/v1/namespaces/d/configmaps/kube-root-ca.crt",
+                   "/metadata/annotations/kubernetes.io~1description")
+                  .starts_with("Contains a CA bundle"));
   EXPECT_NE(api_.Find("/api/v1/namespaces/d/serviceaccounts/default"), nullptr);
   Patch("/api/v1/namespaces/d/configmaps/kube-root-ca.crt", R"({"data":{"ca.crt":"other"}})");
   api_.Do(Method::kDelete, "/api/v1/namespaces/d/serviceaccounts/default");
@@ -839,12 +842,14 @@ TEST_F(NodesTest, ASilentNodeIsLostAndItsPodsLeaveInTime) {
   EXPECT_EQ(Condition("/api/v1/nodes/b", "Ready"), "True ");
   EXPECT_NE(Text(kPods + "/at-once", "/metadata/deletionTimestamp"), "none");
   EXPECT_EQ(Condition(kPods + "/at-once", "DisruptionTarget"), "True DeletionByTaintManager");
-  EXPECT_EQ(Events("at-once"),
-            std::vector<std::string>{"Normal TaintManagerEviction Marking for deletion Pod "
-                                     "d/at-once x1 taint-eviction-controller"});
-  EXPECT_EQ(Events("later"), std::vector<std::string>());
+  EXPECT_EQ(Events("at-once"), (std::vector<std::string>{
+                                   "Normal TaintManagerEviction Marking for deletion Pod "
+                                   "d/at-once x1 taint-eviction-controller",
+                                   "Warning NodeNotReady Node is not ready x1 node-controller"}));
+  EXPECT_EQ(Events("later"),
+            std::vector<std::string>{"Warning NodeNotReady Node is not ready x1 node-controller"});
   EXPECT_EQ(Text(kPods + "/later", "/metadata/deletionTimestamp"), "none");
-  EXPECT_EQ(Condition(kPods + "/never", "Ready"), "False NodeNotReady");
+  EXPECT_EQ(Condition(kPods + "/never", "Ready"), "False ");
   for (int i = 0; i < 6; ++i) {
     Renew("b");
     Pass(10);
@@ -871,7 +876,7 @@ TEST_F(NodesTest, APodThatIsReadyAgainIsNotMarkedAgain) {
     Pass(10);
   }
   EXPECT_EQ(Condition("/api/v1/nodes/a", "Ready"), "Unknown NodeStatusUnknown");
-  EXPECT_EQ(Condition(kPods + "/p", "Ready"), "False NodeNotReady");
+  EXPECT_EQ(Condition(kPods + "/p", "Ready"), "False ");
   Patch(kPods + "/p/status",
         fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"True",
         "lastTransitionTime":"{}"}}]}}}})",
@@ -886,7 +891,7 @@ TEST_F(NodesTest, APodThatIsReadyAgainIsNotMarkedAgain) {
     Renew("b");
     Pass(10);
   }
-  EXPECT_EQ(Condition(kPods + "/p", "Ready"), "False NodeNotReady");
+  EXPECT_EQ(Condition(kPods + "/p", "Ready"), "False ");
 }
 
 TEST_F(NodesTest, WhenNobodySpeaksNobodyIsEvicted) {

@@ -120,6 +120,7 @@ class Planner {
   std::vector<Working> sets_;  // By creation, then name.
   int new_ = -1;
   std::optional<std::string> revision_;  // To be set on the Deployment.
+  bool created_ = false;                 // This plan creates the template's ReplicaSet.
   Plan plan_;
 };
 
@@ -314,7 +315,8 @@ void Planner::CreateNew(int64_t revision) {
       R"("spec":{{"replicas":{},"minReadySeconds":{},"selector":{},"template":{{"metadata":{{{}}},"spec":{}}}}})",
       NewReplicas(), deployment_.min_ready_seconds, selector, pod_metadata,
       deployment_.pod_template.spec.view());
-  create.told = {Scaled(create.name, 0, NewReplicas())};
+  if (NewReplicas() > 0) create.told = {Scaled(create.name, 0, NewReplicas())};
+  created_ = true;
   plan_.writes.push_back(std::move(create));
 }
 
@@ -499,7 +501,8 @@ void Planner::Status(bool rollout) {
                      .conditions = std::move(conditions_),
                      .trouble = facts_.trouble,
                      .collided = new_ < 0 && facts_.name_taken,
-                     .rollout = rollout};
+                     // How far the rollout is its ReplicaSet tells.
+                     .rollout = rollout && !created_};
   for (const Working& set : sets_) status.sets.push_back(set.owned->set);
   status.fresh = new_ < 0 ? nullptr : sets_[static_cast<size_t>(new_)].owned->set;
   PlanDeploymentStatus(std::move(status), now_, plan_);

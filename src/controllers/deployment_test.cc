@@ -81,6 +81,24 @@ TEST_F(Deployments, WhatItAdoptsWithOtherReplicasIsScaled) {
   ExpectAtRest();
 }
 
+// Of none nothing is told but that it is done.
+TEST_F(Deployments, OneOfNoPodsTellsOfNoScaling) {
+  MakeDeployment(0, "one");
+  RunPods();
+  const std::string set = Names("/replicasets/").at(0);
+  EXPECT_EQ(Told("web"), std::vector<std::string>());
+  Patch(kWeb, R"({"spec":{"replicas":2}})");
+  RunPods();
+  EXPECT_EQ(Told("web").size(), 1u);
+  std::string messages;
+  for (const api::Json& condition : api_.Find(kWeb)->at("status").at("conditions").as_array())
+    messages += std::string(condition.at("message").as_string()) + "\n";
+  EXPECT_NE(messages.find("ReplicaSet \"" + set + "\" has successfully progressed."),
+            std::string::npos)
+      << messages;
+  ExpectAtRest();
+}
+
 TEST_F(Deployments, ASetMadeByHandIsAdoptedUnderItsName) {
   Make(kSets, R"({"metadata":{"name":"r","labels":{"app":"web"}},)" + SpecOf(2, "one") + "}");
   RunPods();

@@ -18,6 +18,10 @@ constexpr Duration kTellAfter = Duration::Seconds(3);
 constexpr std::string_view kServiceAccount = "default";
 constexpr std::string_view kRootCa = "kube-root-ca.crt";
 constexpr std::string_view kRootCaKey = "ca.crt";
+constexpr std::string_view kRootCaDescription =
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
+    "guaranteed across distributions of Kubernetes clusters.";
 
 void Furnish(const Objects& objects, const NamespaceFacts& facts, Plan& plan) {
   const std::string& name = objects.head(facts.slot).name;
@@ -31,6 +35,8 @@ void Furnish(const Objects& objects, const NamespaceFacts& facts, Plan& plan) {
   const Slot known = objects.Find(api::KindId::kConfigMap, name, kRootCa);
   if (known == kNoSlot) {
     Write create = CreateOf(api::KindId::kConfigMap, name, std::string(kRootCa));
+    create.metadata = fmt::format(R"("annotations":{{"kubernetes.io/description":{}}})",
+                                  client::JsonString(kRootCaDescription));
     create.body = data;
     plan.writes.push_back(std::move(create));
     return;

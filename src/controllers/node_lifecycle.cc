@@ -140,9 +140,17 @@ void PlanUnready(const Objects& objects, const NodeFacts& facts, Instant now, Pl
     const PodRef pod = objects.pod_ref(slot);
     if (!pod.facts->ready || pod.facts->terminal()) continue;
     if (ready->transition.ns != 0 && pod.facts->ready_since > ready->transition) continue;
-    plan.writes.push_back(ConditionsPatch(
+    Write mark = StatusOf(
         *pod.head,
-        {{.type = "Ready", .status = "False", .reason = "NodeNotReady", .transition = now}}));
+        fmt::format(
+            R"({{"conditions":[{{"type":"Ready","status":"False","lastTransitionTime":"{}"}}]}})",
+            client::SecondsTime(now)));
+    mark.strategic = true;
+    mark.told = {{.warning = true,
+                  .reason = "NodeNotReady",
+                  .message = "Node is not ready",
+                  .about = pod.head->uid}};
+    plan.writes.push_back(std::move(mark));
   }
 }
 

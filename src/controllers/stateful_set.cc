@@ -177,6 +177,7 @@ bool Planner::KeepReplica(const Place& place) {
   if (api::Find(pod.head->labels, kPodNameLabel) != std::string_view(pod.head->name)) {
     Write patch = PatchOf(*pod.head);
     patch.metadata = R"("labels":)" + MapText({{std::string(kPodNameLabel), pod.head->name}});
+    patch.told.push_back(ToldOf("Update", "SuccessfulUpdate", place.ordinal));
     plan_.writes.push_back(std::move(patch));
   }
   KeepClaims(place, false);

@@ -318,6 +318,9 @@ TEST_F(StatefulSets, OnlyPodsOfItsNamesAreAdopted) {
   EXPECT_EQ(Text(kPods + "/web-0", "/metadata/ownerReferences/0/name"), "web");
   EXPECT_EQ(Text(kPods + "/web-0", "/metadata/labels/statefulset.kubernetes.io~1pod-name"),
             "web-0");
+  EXPECT_EQ(Told("web").front(),
+            "Normal SuccessfulUpdate Update Pod web-0 in StatefulSet web successful "
+            "statefulset-controller");
   EXPECT_EQ(Text(kPods + "/web-x", "/metadata/ownerReferences/0/name"), "none");
   EXPECT_EQ(Text(kPods + "/web-00", "/metadata/ownerReferences/0/name"), "none");
 }
