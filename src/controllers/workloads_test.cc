@@ -104,7 +104,8 @@ TEST_F(Workloads, PodsThatGoAndComeAgainAreTold) {
     api_.Do(Method::kDelete, Paths("/pods/").front(), R"({"gracePeriodSeconds":0})");
     Pass(1);
     EXPECT_EQ(Condition("PodsReady"), kLost);
-    ExpectAtRest();
+    Pass(30);  // Its Job waits before it makes another.
+    EXPECT_EQ(Condition("PodsReady"), kLost);
     ReadyPods();
     EXPECT_EQ(Condition("PodsReady"), kAgain);
     ExpectAtRest();
@@ -188,7 +189,7 @@ TEST_F(Workloads, PodsAreMadeForAsLongAsTheWorkloadIsAdmitted) {
   EXPECT_EQ(Writes("POST " + kPods), 2);
   Decide({"QuotaReserved=True", "Admitted=True", "Evicted=False"});
   api_.fault = nullptr;
-  Pass(1);
+  Pass(15);
   EXPECT_EQ(Stands(), kPlaced);
   EXPECT_EQ(Writes("POST " + kPods), 3);
 }
