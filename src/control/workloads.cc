@@ -422,8 +422,10 @@ std::string Workloads::BodyOf(Instant now, Note& note, const Upkeep& upkeep,
            client::ResetOfEvicted(w, now);
   }
   note.kind = Call::kWait;
+  // Once: who is told now this and now that is told as seldom as any.
+  const bool is_early = now < note.wait_not_before;
   note.wait_not_before = now + options_.interval;
-  note.reason_not_before = now + options_.reason_interval;
+  note.reason_not_before = now + (is_early ? options_.interval : options_.reason_interval);
   ++counters_.waits;
   return start + R"("conditions":)" + ConditionsText(ConditionsOfWaiting(w, note.waiting, now));
 }

@@ -43,7 +43,7 @@ class Workloads {
  public:
   struct Options {
     Duration interval = Duration::Seconds(10);        // Of the same reason in other words;
-    Duration reason_interval = Duration::Seconds(1);  // of another.
+    Duration reason_interval = Duration::Seconds(1);  // of another, once in an interval.
     size_t calls_max = 64;                            // On their way at once.
     std::optional<PodsReadyRules> pods_ready = {};    // Nothing: as of QueuesOf.
     bool asks_everybody = false;  // For tests: news of a queue are told all workloads.

@@ -188,7 +188,16 @@ TEST_F(WorkloadsTest, AnotherReasonIsToldSooner) {
   rig_.Event("clusterqueues", "MODIFIED", QueueJson(113, R"(,"stopPolicy":"Hold")"));
   ExpectNothing("b");
   rig_.Pass(Duration::Seconds(1));
-  EXPECT_NE(BodyOf(TakeStatus("b")).find("ClusterQueue cq is stopped"), std::string_view::npos);
+  const env::SendRequest stopped = TakeStatus("b");
+  EXPECT_NE(BodyOf(stopped).find("ClusterQueue cq is stopped"), std::string_view::npos);
+  const std::string again =
+      R"("conditions":[{"type":"QuotaReserved","status":"False","reason":"Inactive"}])";
+  rig_.Answer(stopped, 200, WorkloadJson("b", 114, again));
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(115));
+  rig_.Pass(Duration::Seconds(5));
+  ExpectNothing("b");  // It goes back and forth.
+  rig_.Pass(Duration::Seconds(6));
+  EXPECT_NE(BodyOf(TakeStatus("b")).find("WaitingForQuota"), std::string_view::npos);
 }
 
 // A reservation waits for the answer to what was told, and goes on the version that it says.

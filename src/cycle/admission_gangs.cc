@@ -3,6 +3,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -29,6 +30,15 @@ bool SaysTheSame(std::optional<model::Refusal> a, std::optional<model::Refusal> 
   return a == b;
 }
 
+// Why one of the groups could not start with all that is reserved now.
+template <typename Nominations>
+std::optional<gang::Unready> WhyAnyUnready(const model::State& state, const Nominations& all) {
+  for (const auto& one : all) {
+    if (auto unready = gang::WhyUnready(state, one.workload)) return unready;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 // Such as it may not start without.
@@ -51,7 +61,10 @@ std::vector<NameId> Admissions::GangsOf(const model::State& state, WorkloadId wo
 std::optional<gang::Unready> Admissions::WhyUnready(const model::State& state,
                                                     WorkloadId workload) const {
   if (!NamesGroups(state, workload)) return std::nullopt;
-  return gang::WhyUnready(state, workload, MatesOf(state, workload));
+  std::optional<gang::Unready> alone = gang::WhyUnready(state, workload);
+  if (!alone) return alone;
+  const std::vector<WorkloadId> mates = MatesOf(state, workload);
+  return mates.empty() ? alone : gang::WhyUnready(state, workload, mates);
 }
 
 bool Admissions::NeedsMates(const model::State& state, WorkloadId workload) {
@@ -106,45 +119,48 @@ void Admissions::FollowMates(const model::State& state) {
 }
 
 // Others of its groups that get quota and places with it, in their order, until these could start:
-// tried on a copy, for all of them get it, or none. Who gets nothing is passed over.
+// tried on a copy, for all of them get it, or none. Who gets nothing is passed over. Where one took
+// what several could have had, the other end of the order begins.
 Admissions::Mates Admissions::FindMates(const model::State& of, SlotPlacer& placer,
                                         const Kept& kept, const Nomination& n) const {
-  Mates mates;
-  model::State state = of;
-  ClassCaches caches(/*bytes_max=*/0);
-  ClassPlaces counted;
-  place::PreemptionScratch scratch;
-  SlotPlacer tried = placer.For(state, caches, counted, scratch);
-  tried.Heed(promised_places_);
-  Held held(*this, state);
-  const auto take = [&](const Nomination& one) {
-    model::Reservation reservation = ReservationOfNomination(state, one);
-    reservation.slots = one.places.slots;
-    reservation.topologies = one.places.topologies;
-    if (!state.HasRoomFor(reservation)) return false;
-    state.Reserve(one.workload, std::move(reservation));
-    mates.all.push_back(one);
-    return true;
-  };
-  const auto why = [&]() -> std::optional<gang::Unready> {
-    for (const Nomination& one : mates.all) {
-      if (auto unready = gang::WhyUnready(state, one.workload)) return unready;
+  const auto attempt = [&](std::span<const WorkloadId> waiting) {
+    Mates mates;
+    model::State state = of;
+    ClassCaches caches(/*bytes_max=*/0);
+    ClassPlaces counted;
+    place::PreemptionScratch scratch;
+    SlotPlacer tried = placer.For(state, caches, counted, scratch);
+    tried.Heed(promised_places_);
+    Held held(*this, state);
+    const auto take = [&](const Nomination& one) {
+      model::Reservation reservation = ReservationOfNomination(state, one);
+      reservation.slots = one.places.slots;
+      reservation.topologies = one.places.topologies;
+      if (!state.HasRoomFor(reservation)) return false;
+      state.Reserve(one.workload, std::move(reservation));
+      mates.all.push_back(one);
+      mates.why = WhyAnyUnready(state, mates.all);
+      return true;
+    };
+    take(n);
+    for (const WorkloadId mate : waiting) {
+      if (mates.all.empty() || !mates.why) break;
+      const bool stands = entries_[mate.value].mode == Mode::kInLine;
+      Nomination next = stands ? Nominate(state, mate, held) : Nomination{.workload = mate};
+      const bool gets = next.verdict == Nomination::Verdict::kFits &&
+                        StillFits(state, next, kept) &&
+                        FindPlaces(state, tried, {kept, held, {}}, next) &&
+                        next.verdict == Nomination::Verdict::kFits && take(next);
+      if (!gets && !mates.lacking.valid()) mates.lacking = mate;
     }
-    return std::nullopt;
+    return mates;
   };
-  const std::vector<WorkloadId> waiting = MatesOf(of, n.workload);
-  if (take(n)) mates.why = why();
-  for (const WorkloadId mate : waiting) {
-    if (mates.all.empty() || !mates.why) break;
-    const bool stands = entries_[mate.value].mode == Mode::kInLine;
-    Nomination next = stands ? Nominate(state, mate, held) : Nomination{.workload = mate};
-    const bool gets = next.verdict == Nomination::Verdict::kFits && StillFits(state, next, kept) &&
-                      FindPlaces(state, tried, {kept, held, {}}, next) &&
-                      next.verdict == Nomination::Verdict::kFits && take(next);
-    if (gets) mates.why = why();
-    if (!gets && !mates.lacking.valid()) mates.lacking = mate;
-  }
-  return mates;
+  std::vector<WorkloadId> waiting = MatesOf(of, n.workload);
+  Mates mates = attempt(waiting);
+  if (!mates.why || mates.all.size() < 2) return mates;
+  std::ranges::reverse(waiting);
+  Mates others = attempt(waiting);
+  return others.why ? std::move(mates) : std::move(others);
 }
 
 // Whom it fails for although each is looked at as if it were alone. Nothing is copied for that.

@@ -109,6 +109,25 @@ TEST(TogetherTest, AsManyAreAdmittedAsTheirGroupNeeds) {
             "default/d: q spot 2000 n1 n1; default/b wants 2000 of 0; ");
 }
 
+// One that is large, and first or last, would take what several have who are enough.
+TEST(TogetherTest, OneThatTakesTooMuchIsLeftOut) {
+  for (const int64_t large_created : {1, 9}) {
+    TogetherWorld world(/*minimum=*/3);
+    world.Queue("q", 4000);
+    const auto put = [&](const std::string& name, int64_t cpu, int64_t created) {
+      world.Put({.name = name, .count = 1, .cpu = cpu, .created = created, .gang = "g"});
+    };
+    put("large", 3000, large_created);
+    for (int64_t i = 2; i < 5; ++i) put("w" + std::to_string(i), 1000, i);
+    const std::string got = world.Cycle();
+    for (const std::string name : {"w2", "w3", "w4"})
+      EXPECT_TRUE(got.contains("default/" + name + ": q spot 1000 n1; ")) << got;
+    EXPECT_FALSE(got.contains("default/large: ")) << got;
+    world.Cycle();
+    EXPECT_EQ(world.Cycle(), "") << "a fixed point";
+  }
+}
+
 // The rest of a gang is not to be evicted for, and whoever waits in a strict queue is passed by none
 // but those that its gang takes along.
 TEST(TogetherTest, AGangStandsWhereItsFirstDoes) {

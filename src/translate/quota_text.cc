@@ -83,14 +83,12 @@ bool IsMadeFor(const model::Workload& row, std::string_view group, const model::
 std::string UnreadyText(const model::Workload& row, const model::WorkloadRefusal& refusal,
                         const model::State& state) {
   if (refusal.gang) {
-    const std::string why =
-        "its pods could not start: " + FailedSchedulingText(*refusal.gang, state);
-    if (!refusal.behind.valid()) return why;
+    if (!refusal.behind.valid())
+      return "its pods could not start: " + FailedSchedulingText(*refusal.gang, state);
     return fmt::format(
-        "{}; it is to be admitted together with workload {}, whose pods are of the same PodGroup "
-        "and "
-        "which can't be now",
-        why, state.KeyOf(refusal.behind));
+        "its pods could not start by themselves: it is to be admitted together with workload {}, "
+        "whose pods are of the same PodGroup and which can't be now",
+        state.KeyOf(refusal.behind));
   }
   for (const model::WorkloadSlots& slots : row.slots) {
     if (!slots.gang.valid()) continue;
