@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -116,7 +117,7 @@ class WorkloadLines {
   void SetRefused(uint32_t index, bool refused);
 
   std::vector<Standing> standing_;  // By WorkloadId.
-  std::vector<Shape> shapes_;
+  std::deque<Shape> shapes_;        // None is moved when one more comes.
   std::vector<uint32_t> free_shapes_;
   std::map<std::pair<model::NameId, Key>, uint32_t> shape_of_key_;
   std::map<model::NameId, Line> lines_;  // Those with workloads.
