@@ -376,19 +376,10 @@ TEST(QueuedGangsTest, NothingIsKeptForAGangThatHasNoQuota) {
   world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
   world.Put(TestNode{.name = "n1", .cpu = 9000});
   world.Team(2000);
-  const auto inqueue = [&](const std::string& name) {
-    model::Vocabulary& v = world.engine.vocabulary();
-    model::GroupUpsert facts = FactsOf(v, TestGroup{.name = name, .min_member = 2});
-    facts.queue = "team";
-    facts.phase = model::GroupPhase::kInqueue;
-    const model::ResourceAmount asked{.resource = model::kCpu, .amount = 2000};
-    facts.min_resources = v.bundles.Intern({&asked, 1});
-    world.engine.Apply(facts);
-  };
   world.Gang({.name = "never", .queue = "nowhere", .count = 2, .priority = 9});
-  inqueue("never");
+  world.LetIn("never", /*minimum=*/2, 2000);
   const WorkloadSpec low = world.Gang({.name = "low", .count = 2, .created = 1});
-  inqueue("low");
+  world.LetIn("low", /*minimum=*/2, 2000);
   EXPECT_EQ(world.Cycle(), "default/low: q spot 2000 n1 n1; default/never has no local queue; ");
   world.ComesTrue(low);
   EXPECT_EQ(world.Cycle(), "");
@@ -406,13 +397,7 @@ TEST(QueuedGangsTest, WhoWouldLeaveMoreThanBeforeIsAskedAgain) {
   world.Put(TestNode{.name = "n1", .cpu = 9000});
   world.Team(2000);
   const WorkloadSpec low = world.Gang({.name = "low", .created = 1}, /*minimum=*/1);
-  model::Vocabulary& v = world.engine.vocabulary();
-  model::GroupUpsert facts = FactsOf(v, TestGroup{.name = "low", .min_member = 1});
-  facts.queue = "team";
-  facts.phase = model::GroupPhase::kInqueue;
-  const model::ResourceAmount asked{.resource = model::kCpu, .amount = 2000};
-  facts.min_resources = v.bundles.Intern({&asked, 1});
-  world.engine.Apply(facts);
+  world.LetIn("low", /*minimum=*/1, 2000);
   EXPECT_EQ(world.Cycle(), "default/low: q spot 1000 n1; ");
   world.ComesTrue(low);
   world.Put(TestPod{.name = "low-0", .cpu = 1000, .node = "n1", .group = "low"}, "low");

@@ -521,10 +521,7 @@ TEST_P(ByTopology, WithChecksToPassThePlacesComeWithTheAdmission) {
   EXPECT_EQ(world.Cycle(), "");
   EXPECT_EQ(world.FreeCpu("a1"), 1000);
   // S5: once between "all Ready" and Admitted.
-  world.objects.at("w").checks_pending = false;
-  world.objects.at("w").checks = {world.Name("c")};
-  world.objects.at("w").status.checks_ready = true;
-  world.Tell("w");
+  world.ChecksPass("w");
   EXPECT_EQ(world.Pass(), "default/w: a1; ");
   EXPECT_EQ(world.Pass(), "");
   EXPECT_EQ(world.FreeCpu("a1"), 0);
@@ -543,10 +540,7 @@ TEST_P(ByTopology, WithChecksThatBringNoNodesThePlacesComeWithTheQuota) {
   EXPECT_EQ(world.FreeCpu("a1"), 0) << "its place is kept until it is admitted";
   world.Put({.name = "x"}, "rack");
   EXPECT_EQ(world.Cycle(), "default/x finds 0 of 1 in rack; ");
-  world.objects.at("w").checks_pending = false;
-  world.objects.at("w").checks = {world.Name("c")};
-  world.objects.at("w").status.checks_ready = true;
-  world.Tell("w");
+  world.ChecksPass("w");
   EXPECT_EQ(world.Pass(), "default/w: a1; ") << "it has them";
   EXPECT_EQ(world.Pass(), "");
   // From now on one of them does.
@@ -569,10 +563,7 @@ TEST_P(ByTopology, WhoseNodesWentWhileItWasCheckedGetsOthersBeforeItIsAdmitted) 
     world.NodeGone("a1");
     if (others) world.Node("a2", "a");
     EXPECT_EQ(world.Pass(), "") << "it may come again";
-    world.objects.at("w").checks_pending = false;
-    world.objects.at("w").checks = {world.Name("c")};
-    world.objects.at("w").status.checks_ready = true;
-    world.Tell("w");
+    world.ChecksPass("w");
     EXPECT_EQ(world.Pass(), others ? "default/w without a1: a2; " : "default/w gives up for a1; ");
     EXPECT_FALSE(world.RowOf("w").status.admitted);
     EXPECT_EQ(world.Pass(), others ? "default/w: a2; " : "");

@@ -37,6 +37,16 @@ class TeamWorld : public JointWorld {
     Put(spec);
     return spec;
   }
+  // Its object says that it was let in, and is to keep so much.
+  void LetIn(const std::string& name, int32_t minimum, int64_t cpu) {
+    model::Vocabulary& v = engine.vocabulary();
+    model::GroupUpsert facts = cycle::FactsOf(v, TestGroup{.name = name, .min_member = minimum});
+    facts.queue = "team";
+    facts.phase = model::GroupPhase::kInqueue;
+    const model::ResourceAmount asked{.resource = model::kCpu, .amount = cpu};
+    facts.min_resources = v.bundles.Intern({&asked, 1});
+    engine.Apply(facts);
+  }
   // Members that are promised a place.
   [[nodiscard]] uint32_t PromisedCount() const {
     uint32_t count = 0;

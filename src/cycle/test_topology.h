@@ -95,6 +95,14 @@ class TopologyWorld : public QuotaWorld {
     o.status.admitted = admitted;
     Tell(name);
   }
+  // The check `c`, which was pending, is ready.
+  void ChecksPass(const std::string& name) {
+    model::WorkloadUpsert& o = objects.at(name);
+    o.checks_pending = false;
+    o.checks = {Name("c")};
+    o.status.checks_ready = true;
+    Tell(name);
+  }
   // What was decided of it since is written.
   void Passed(const model::PassDecision& pass) {
     const std::string name(state().UidOf(pass.uid).substr(2));
