@@ -1,11 +1,10 @@
 // Any bytes: the parser ends with documents or an error, and what it made prints as YAML that reads
-// back the same.
+// back the same, but for the order of keys, which printing sorts.
 
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
-#include "codec/json.h"
 #include "codec/yaml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -18,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Result<std::vector<api::Json>> again = codec::ParseYaml(codec::PrintYaml(document));
     CHECK(again.has_value());
     CHECK_EQ(again->size(), size_t{1});
-    CHECK_EQ(codec::PrintJson(again->front()), codec::PrintJson(document));
+    CHECK(again->front() == document);
   }
   return 0;
 }

@@ -16,7 +16,10 @@ namespace {
 
 // Longer than any back-off, eviction wait or lease in the system, so that calm is no coincidence.
 constexpr Duration kCalm = Duration::Seconds(90);
+// And where a Job waits before it replaces a pod that failed: ten minutes at most.
+constexpr Duration kCalmOfJobs = Duration::Minutes(10) + kCalm;
 constexpr Duration kPatience = Duration::Minutes(40);
+constexpr std::string_view kJobsPrefix = "jobs.batch/";
 
 // An integer below nested members, 0 when absent.
 int64_t IntegerAt(const api::Json& document, std::initializer_list<std::string_view> path) {
@@ -72,10 +75,29 @@ void CheckDeployments(const Users::Wanted& wanted, const Truth& truth, Findings&
 void CheckJobs(const Users::Wanted& wanted, const Truth& truth, Findings& findings) {
   for (const std::string& key : wanted.jobs) {
     api::Json storage;
-    const api::Json* object = ObjectAt(truth, "jobs.batch/" + key, storage);
+    const api::Json* object = ObjectAt(truth, std::string(kJobsPrefix) + key, storage);
     if (object != nullptr && HasTrueCondition(*object, "Complete")) continue;
     findings.push_back(fmt::format("at rest, Job {} is not complete", key));
   }
+}
+
+// A Job that runs has fewer pods than it may: it will make one once its back-off has passed.
+bool IsAnyJobShort(const Truth& truth) {
+  std::map<std::string_view, int64_t> active;  // Pods, by the uid of their controller.
+  for (const auto& [key, pod] : truth.pods()) {
+    if (pod.active()) ++active[pod.owner_uid];
+  }
+  codec::Decoder decoder;
+  return std::ranges::any_of(truth.others(), [&](const auto& entry) {
+    if (!entry.first.starts_with(kJobsPrefix)) return false;
+    const Result<api::ObjectHead> head = decoder.Head(entry.second.view());
+    const Result<api::Json> job = codec::ParseJson(entry.second.view());
+    if (!head || !job || HasTrueCondition(*job, "Complete") || HasTrueCondition(*job, "Failed"))
+      return false;
+    const api::Json* suspend = job->at("spec").as_object().if_contains("suspend");
+    if (suspend != nullptr && *suspend == true) return false;
+    return active[head->meta.uid] < IntegerAt(*job, {"spec", "parallelism"});
+  });
 }
 
 // Each ReplicaSet has the pods that it asks for, and no pod has outlived its controller.
@@ -88,7 +110,7 @@ void CheckOwners(const Truth& truth, Findings& findings) {
   codec::Decoder decoder;
   for (const auto& [key, document] : truth.others()) {
     const bool is_set = key.starts_with(kReplicaSetsPrefix);
-    if (!is_set && !key.starts_with("jobs.batch/")) continue;
+    if (!is_set && !key.starts_with(kJobsPrefix)) continue;
     const Result<api::ObjectHead> head = decoder.Head(document.view());
     if (!head) continue;
     owners.insert(head->meta.uid);
@@ -277,10 +299,16 @@ std::vector<std::string> UnplacedThatFit(const Truth& truth) {
 void RunToRest(World& world) {
   world.StopFaults();
   const Instant calm_from = world.now();
-  while (world.checkers().violations().empty() && world.now() < calm_from + kPatience &&
-         world.now() < std::max(calm_from, world.last_change()) + kCalm) {
-    world.Step(std::max(calm_from, world.last_change()) + kCalm);
-  }
+  const auto wait = [&](Duration calm) {
+    const auto end = [&] { return std::max(calm_from, world.last_change()) + calm; };
+    while (world.checkers().violations().empty() && world.now() < calm_from + kPatience &&
+           world.now() < end()) {
+      world.Step(end());
+    }
+  };
+  wait(kCalm);
+  if (!IsAnyJobShort(world.checkers().truth())) return;
+  wait(kCalmOfJobs);
 }
 
 void CheckAtRest(World& world) {
