@@ -9,6 +9,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -202,6 +203,37 @@ bool HasType(const CustomSchema& schema, const Json& value) {
 // Who asks only whether a value fits learns nothing more than that: kBriefly.
 enum class Telling : uint8_t { kAll, kBriefly };
 
+// Of a double, which may be beyond all integers.
+int64_t WholePart(double number) {
+  constexpr double kBeyond = 9223372036854775808.0;
+  if (number >= kBeyond) return std::numeric_limits<int64_t>::max();
+  if (number < -kBeyond) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(number);
+}
+
+// Whether a bound can be a value of the schema.
+bool IsOfType(const CustomSchema& schema, double bound) {
+  if (schema.type != CustomSchema::Type::kInteger) return true;
+  const int64_t whole = WholePart(bound);
+  return static_cast<double>(whole) == bound && whole != std::numeric_limits<int64_t>::max() &&
+         (schema.format != "int32" || std::in_range<int32_t>(whole));
+}
+
+// Whether a quotient is whole, but for what it lost in its last digits (go-openapi's tolerance).
+bool IsWholeNearly(double quotient) {
+  constexpr double kLargest = 9007199254740991.0;
+  constexpr double kTolerance = 1e-9;
+  if (!(std::fabs(quotient) <= kLargest)) return false;
+  const double whole = std::trunc(quotient);
+  const double rest = std::fabs(quotient - whole);
+  return rest == 0 || (whole != 0 && rest / std::fabs(quotient + whole) < kTolerance);
+}
+
+bool IsMultiple(double number, double factor) {
+  return IsWholeNearly(factor < 1 ? 1 / factor * number : number / factor);
+}
+bool IsMultiple(int64_t number, int64_t factor) { return factor != 0 && number % factor == 0; }
+
 class Checker {
  public:
   Checker(int64_t& steps, Telling telling) : steps_(steps), brief_(telling == Telling::kBriefly) {}
@@ -211,6 +243,7 @@ class Checker {
     const Path root("");
     root_ = &root;
     if (IsCombined(schema)) Combined(schema, Json(document), root);
+    if (!schema.supported.empty()) CheckSupported(schema, Json(document), Path("<nil>"));
     CheckCount(schema, document.size(), root, "properties");
     Object(schema, document, root, {.enveloped = true, .old = old});
     root_ = nullptr;
@@ -519,35 +552,67 @@ class Checker {
   }
 
   void CheckNumber(const CustomSchema& schema, const Json& value, const Path& path) {
-    const auto number = value.to_number<double>();
-    const auto say = [&](std::string_view words, double limit) {
-      if (!Tells()) return;
-      // An integer is compared with integers.
-      const bool whole = value.is_int64() && std::fabs(limit) < 1e15;
-      rules::AddSaid(errors_, path, PrintGo(value),
-                     fmt::format("should be {} {}", words,
-                                 whole && std::floor(limit) == limit
-                                     ? std::to_string(static_cast<int64_t>(limit))
-                                     : PrintGo(Json(limit))));
-    };
     const bool no_integer = schema.type == Type::kInteger && value.is_double();
     const bool too_large =
         schema.format == "int32" && value.is_int64() && !std::in_range<int32_t>(value.get_int64());
-    if ((no_integer || too_large) && Tells()) {
-      const bool formatted = schema.format == "int32" || schema.format == "int64";
-      Say(fmt::format("Checked value must be of type integer {} in {}",
-                      formatted ? fmt::format("with format {}", schema.format) : "(default format)",
-                      path.text()));
+    if (no_integer || too_large) SayNoInteger(schema, "Checked", path);
+    if (schema.multiple_of && *schema.multiple_of > 0) {
+      CheckBound(schema, value, path,
+                 {.limit = *schema.multiple_of, .name = "MultipleOf", .words = "a multiple of"},
+                 [](auto number, auto factor) { return IsMultiple(number, factor); });
     }
-    if (schema.multiple_of && *schema.multiple_of > 0 &&
-        std::fmod(number, *schema.multiple_of) != 0)
-      say("a multiple of", *schema.multiple_of);
-    if (schema.minimum &&
-        (number < *schema.minimum || (schema.exclusive_minimum && number == *schema.minimum)))
-      say(schema.exclusive_minimum ? "greater than" : "greater than or equal to", *schema.minimum);
-    if (schema.maximum &&
-        (number > *schema.maximum || (schema.exclusive_maximum && number == *schema.maximum)))
-      say(schema.exclusive_maximum ? "less than" : "less than or equal to", *schema.maximum);
+    if (schema.minimum) {
+      const bool strict = schema.exclusive_minimum;
+      CheckBound(
+          schema, value, path,
+          {.limit = *schema.minimum,
+           .name = "Minimum boundary",
+           .words = strict ? "greater than" : "greater than or equal to"},
+          [&](auto number, auto limit) { return strict ? number > limit : number >= limit; });
+    }
+    if (schema.maximum) {
+      const bool strict = schema.exclusive_maximum;
+      CheckBound(
+          schema, value, path,
+          {.limit = *schema.maximum,
+           .name = "Maximum boundary",
+           .words = strict ? "less than" : "less than or equal to"},
+          [&](auto number, auto limit) { return strict ? number < limit : number <= limit; });
+    }
+  }
+
+  struct Bound {
+    double limit;
+    std::string_view name, words;
+  };
+  // Integers are compared with the whole part of a bound, as upstream does, where the bound is of
+  // the schema's type; else both as doubles.
+  template <typename Fits>
+  void CheckBound(const CustomSchema& schema, const Json& value, const Path& path,
+                  const Bound& bound, Fits fits) {
+    const bool of_type = IsOfType(schema, bound.limit);
+    if (!of_type) SayNoInteger(schema, bound.name, path);
+    if (of_type && value.is_int64()) {
+      const int64_t limit = WholePart(bound.limit);
+      if (!fits(value.get_int64(), limit))
+        SayOutOfBounds(value, path, bound.words, std::to_string(limit));
+    } else if (!fits(value.to_number<double>(), bound.limit)) {
+      SayOutOfBounds(value, path, bound.words, PrintGo(Json(bound.limit)));
+    }
+  }
+
+  void SayNoInteger(const CustomSchema& schema, std::string_view name, const Path& path) {
+    if (!Tells()) return;
+    const bool formatted = schema.format == "int32" || schema.format == "int64";
+    Say(fmt::format("{} value must be of type integer {} in {}", name,
+                    formatted ? fmt::format("with format {}", schema.format) : "(default format)",
+                    path.text()));
+  }
+
+  void SayOutOfBounds(const Json& value, const Path& path, std::string_view words,
+                      std::string_view limit) {
+    if (Tells())
+      rules::AddSaid(errors_, path, PrintGo(value), fmt::format("should be {} {}", words, limit));
   }
 
   void CheckSupported(const CustomSchema& schema, const Json& value, const Path& path) {
@@ -569,8 +634,13 @@ class Checker {
 
   bool IsSupported(const CustomSchema& schema, const Json& value) {
     if (!value.is_structured()) {
+      // A number is also compared as the kinds of number that the enum's are.
+      const auto has = [&](const Json& scalar) {
+        return schema.supported_scalars->contains(ScalarText(scalar));
+      };
       return schema.supported_scalars != nullptr &&
-             schema.supported_scalars->contains(ScalarText(value));
+             (has(value) || (value.is_int64() && has(value.to_number<double>())) ||
+              (value.is_double() && has(WholePart(value.get_double()))));
     }
     Take(static_cast<int64_t>(schema.supported.size()) * kStepsOfComparison);
     return !IsDone() && std::ranges::any_of(schema.supported,

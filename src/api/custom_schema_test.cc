@@ -211,11 +211,42 @@ TEST(CustomSchema, SetsDefaultsWhereSomethingIsMissing) {
             R"({"v":[{"a":1},{"a":2}]})");
 }
 
+TEST(CustomSchema, ComparesIntegersAsIntegersAndFractionsWithTolerance) {
+  const auto fits = [](std::string_view schema, std::string_view value) {
+    return !Take(schema, value).contains('\n');
+  };
+  for (const std::string_view tenths : {"0.3", "0.7", "1.1"})
+    EXPECT_TRUE(fits(R"({"type":"number","multipleOf":0.1})", tenths)) << tenths;
+  EXPECT_FALSE(fits(R"({"type":"number","multipleOf":0.1})", "0.35"));
+  EXPECT_FALSE(fits(R"({"type":"number","multipleOf":0.5})", "1e300"));
+  EXPECT_TRUE(fits(R"({"type":"integer","multipleOf":3})", "9007199254740993"));
+  EXPECT_FALSE(fits(R"({"type":"integer","multipleOf":3})", "9007199254740994"));
+  EXPECT_FALSE(fits(R"({"type":"integer","maximum":9007199254740992})", "9007199254740993"));
+  EXPECT_TRUE(fits(R"({"type":"number","minimum":2.5})", "2"));
+  EXPECT_FALSE(fits(R"({"type":"number","minimum":2.5})", "2.25"));
+  EXPECT_TRUE(fits(R"({"type":"number","enum":[1,2.5]})", "1.0"));
+  EXPECT_TRUE(fits(R"({"type":"number","enum":[1.0]})", "1"));
+  EXPECT_FALSE(fits(R"({"type":"number","enum":[1,2.5]})", "3.0"));
+}
+
+TEST(CustomSchema, AnEnumAtTheRootBindsTheDocument) {
+  FieldErrors errors;
+  const CustomSchema schema = Parse({{"type", "object"}, {"enum", {{{"a", 1}}}}}, errors).root;
+  EXPECT_EQ(Listed(errors), "");
+  EXPECT_EQ(Listed(CheckCustomSchema(schema, {{"a", 2}})),
+            R"(<nil>: Unsupported value: {"a":2}: supported values: {"a":1})");
+  EXPECT_EQ(Listed(CheckCustomSchema(schema, {{"a", 1}})), "");
+}
+
 TEST(CustomSchema, SaysWhatIsWrongInUpstreamsWords) {
   EXPECT_EQ(Take(R"({"type":"integer","minimum":2,"exclusiveMinimum":true})", "2"),
             "{\"v\":2}\nv: Invalid value: 2: v in body should be greater than 2");
   EXPECT_EQ(Take(R"({"type":"number","multipleOf":0.5})", "0.75"),
             "{\"v\":7.5E-1}\nv: Invalid value: 0.75: v in body should be a multiple of 0.5");
+  EXPECT_EQ(Take(R"({"type":"integer","maximum":2.5})", "3"),
+            "{\"v\":3}\n<nil>: Invalid value: \"\": Maximum boundary value must be of type integer "
+            "(default format) in v\nv: Invalid value: 3: v in body should be less than or equal to "
+            "2.5");
   EXPECT_EQ(Take(R"({"type":"string","maxLength":2})", R"("äöü")"),
             "{\"v\":\"äöü\"}\nv: Too long: may not be more than 2 bytes");
   EXPECT_EQ(Take(R"({"type":"string","enum":["a","b"]})", R"("c")"),

@@ -427,18 +427,21 @@ void CheckEventParts(FieldErrors& errors, const Json& event, const EventNames& n
   AddInvalid(errors, Path("namespace"), space, CheckDns1123Subdomain(space));
 }
 
+void CheckEventSeries(FieldErrors& errors, const Json& event) {
+  if (FindMember(event, "series") == nullptr) return;
+  if (IntegerAt(event, "series.count") < 2) {
+    AddInvalid(errors, Path("series.count"), Json(""), "should be at least 2");
+  }
+  if (TextAt(event, "series.lastObservedTime").empty()) {
+    AddRequired(errors, Path("series.lastObservedTime"));
+  }
+}
+
 void CheckEventsEvent(FieldErrors& errors, const Json& event) {
   const EventNames& names = kEventsNames;
   CheckEventParts(errors, event, names);
   CheckMeta(errors, event, true, CheckDns1123Subdomain);
-  if (FindMember(event, "series") != nullptr) {
-    if (IntegerAt(event, "series.count") < 2) {
-      AddInvalid(errors, Path("series.count"), Json(""), "should be at least 2");
-    }
-    if (TextAt(event, "series.lastObservedTime").empty()) {
-      AddRequired(errors, Path("series.lastObservedTime"));
-    }
-  }
+  CheckEventSeries(errors, event);
   if (TextAt(event, "eventTime").empty()) AddRequired(errors, Path("eventTime"));
   const std::string_view type = TextAt(event, "type");
   if (type != "Normal" && type != "Warning") {
@@ -453,6 +456,71 @@ void CheckEventsEvent(FieldErrors& errors, const Json& event) {
   }
   if (!TextAt(event, names.component).empty() || !TextAt(event, names.host).empty()) {
     AddInvalid(errors, Path("source"), Json(""), "needs to be unset");
+  }
+}
+
+// What an event keeps, as problems name it and where events.k8s.io has it.
+struct EventPart {
+  std::string_view name, member;
+  // Of an object the fields that problems print, with their names in Go.
+  std::span<const std::pair<std::string_view, std::string_view>> fields;
+  bool is_time = false;
+};
+
+Json EventPartAt(const Json& event, const EventPart& part) {
+  const Json* value = FindMember(event, part.member);
+  if (!part.fields.empty()) {
+    if (value == nullptr && part.name == "related") return nullptr;
+    JsonObject shown;
+    for (const auto& [field, go_name] : part.fields)
+      shown.emplace(go_name, value == nullptr ? std::string_view() : TextAt(*value, field));
+    return shown;
+  }
+  if (value != nullptr) return *value;
+  if (part.is_time) return nullptr;
+  return part.name == "count" ? Json(0) : Json("");
+}
+
+void CheckEventsEventUpdate(FieldErrors& errors, const Json& old, const Json& event) {
+  using Fields = std::pair<std::string_view, std::string_view>;
+  constexpr std::array<Fields, 7> kReference = {{{"kind", "Kind"},
+                                                 {"namespace", "Namespace"},
+                                                 {"name", "Name"},
+                                                 {"uid", "UID"},
+                                                 {"apiVersion", "APIVersion"},
+                                                 {"resourceVersion", "ResourceVersion"},
+                                                 {"fieldPath", "FieldPath"}}};
+  constexpr std::array<Fields, 2> kSource = {{{"component", "Component"}, {"host", "Host"}}};
+  const auto parts = std::to_array<EventPart>({
+      {.name = "involvedObject", .member = "regarding", .fields = kReference},
+      {.name = "reason", .member = "reason", .fields = {}},
+      {.name = "message", .member = "note", .fields = {}},
+      {.name = "source", .member = "deprecatedSource", .fields = kSource},
+      {.name = "firstTimestamp",
+       .member = "deprecatedFirstTimestamp",
+       .fields = {},
+       .is_time = true},
+      {.name = "lastTimestamp", .member = "deprecatedLastTimestamp", .fields = {}, .is_time = true},
+      {.name = "count", .member = "deprecatedCount", .fields = {}},
+      {.name = "reason", .member = "reason", .fields = {}},
+      {.name = "type", .member = "type", .fields = {}},
+      {.name = "eventTime", .member = "eventTime", .fields = {}, .is_time = true},
+      {.name = "action", .member = "action", .fields = {}},
+      {.name = "related", .member = "related", .fields = kReference},
+      {.name = "reportingController", .member = "reportingController", .fields = {}},
+      {.name = "reportingInstance", .member = "reportingInstance", .fields = {}},
+  });
+  CheckEventParts(errors, event, kEventsNames);
+  CheckMetaUpdate(errors, old, event);
+  const auto series_of = [](const Json& of) {
+    const Json* series = FindMember(of, "series");
+    return series == nullptr ? Json() : *series;
+  };
+  if (!SameJson(series_of(old), series_of(event))) CheckEventSeries(errors, event);
+  for (const EventPart& part : parts) {
+    Json value = EventPartAt(event, part);
+    if (SameJson(EventPartAt(old, part), value)) continue;
+    AddInvalid(errors, Path(part.name), std::move(value), std::string(rules::kImmutable));
   }
 }
 
@@ -652,7 +720,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       CheckLeaseSpec(errors, object);
       break;
     case KindId::kEvent:
-      CheckMeta(errors, object, true, CheckDns1123Subdomain);
+      CheckMeta(errors, object, true, CheckPathSegment);
       CheckEventParts(errors, object, kCoreNames);
       break;
     case KindId::kEventsEvent:
@@ -809,6 +877,9 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
     case KindId::kEvent:
       CheckMetaUpdate(errors, old, object);
       CheckEventParts(errors, object, kCoreNames);
+      break;
+    case KindId::kEventsEvent:
+      CheckEventsEventUpdate(errors, old, object);
       break;
     case KindId::kPodDisruptionBudget:
       rules::CheckCustomMetaUpdate(errors, old, object);

@@ -254,11 +254,8 @@ JsonObject DefinedScaleStatus(const api::CustomVersion& version, const Json& doc
 constexpr int64_t kNoReplicas = INT32_MIN;
 
 WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, const Json& scale) {
-  const std::string_view name = api::TextAt(scale, "metadata.name");
-  if (!name.empty() && name != context.request.name) {
-    return BadRequest(
-        fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
-                    context.request.name));
+  if (Outcome<void> named = CheckNameAndNamespace(context, scale); !named) {
+    return std::unexpected(std::move(named.error()));
   }
   const Json* replicas = api::FindPath(scale, "spec.replicas");
   if (replicas != nullptr && !replicas->is_int64()) {
@@ -430,6 +427,13 @@ Json ScaleOf(const api::Kind& kind, const Json& document) {
 
 std::string ScaleJson(const api::Kind& kind, const store::StoredObject& object) {
   return codec::PrintJson(ScaleOf(kind, LoadAs(kind, object)));
+}
+
+Outcome<void> CheckHasReplicas(const api::Kind& kind, const store::StoredObject& object) {
+  if (kind.defined == nullptr) return {};
+  if (api::FindDotted(LoadAs(kind, object), ReplicasPath(kind)) != nullptr) return {};
+  return InternalError(
+      fmt::format("the spec replicas field \".{}\" does not exist", ReplicasPath(kind)));
 }
 
 WriteResult UpdateScale(WriteContext& context) {

@@ -177,8 +177,11 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
       TableOf(*request.kind), {.namespace_name = request.namespace_name, .name = request.name});
   if (object == nullptr) return NotFound(request.subject());
   if (as_list) return NoList(*request.kind);
-  if (request.subpart == Subpart::kScale)
+  if (request.subpart == Subpart::kScale) {
+    if (Outcome<void> counts = CheckHasReplicas(*request.kind, *object); !counts)
+      return std::unexpected(std::move(counts.error()));
     return Answer(200, shape->syntax, ScaleJson(*request.kind, *object));
+  }
   return AnswerStored(200, *shape, object->json, now);
 }
 

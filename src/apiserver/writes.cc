@@ -394,6 +394,8 @@ bool AllowsUnconditionalUpdate(const api::Kind& kind) {
                                 KindId::kCsiDriver,
                                 KindId::kCsiNode,
                                 KindId::kCsiStorageCapacity,
+                                KindId::kVolumeAttachment,
+                                KindId::kCustomResourceDefinition,
                                 KindId::kMutatingWebhookConfiguration,
                                 KindId::kValidatingWebhookConfiguration};
   return std::ranges::find(kNone, kind.id) == kNone.end() && !kind.custom;
@@ -412,6 +414,12 @@ bool AllowsCreateOnUpdate(KindId kind) {
                                 KindId::kRuntimeClass,
                                 KindId::kClusterRoleBinding};
   return std::ranges::find(kSome, kind) != kSome.end();
+}
+
+// Zero stands for none.
+bool NamesNoVersion(const Json& object) {
+  const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
+  return version.empty() || ParseRevision(version) == 0;
 }
 
 // What a writer says of an object that is another one, or none.
@@ -433,8 +441,8 @@ Outcome<void> CheckPreconditions(const WriteContext& context, const store::Store
   if (!uid.empty() && uid != old.uid) {
     return OtherUid(context, uid, old.uid);
   }
+  if (NamesNoVersion(object)) return {};
   const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
-  if (version.empty() || version == "0") return {};
   if (Outcome<void> fine = CheckVersionText(object); !fine) return fine;
   if (version != std::to_string(old.revision)) return Stale(request.subject());
   return {};
@@ -846,7 +854,9 @@ WriteResult Update(WriteContext& context) {
     }
     return std::unexpected(old.error());
   }
-  if (!AllowsUnconditionalUpdate(kind) && api::TextAt(object, "metadata.resourceVersion").empty()) {
+  const std::string_view uid = api::TextAt(object, "metadata.uid");
+  if (!uid.empty() && uid != (*old)->uid) return OtherUid(context, uid, (*old)->uid);
+  if (!AllowsUnconditionalUpdate(kind) && NamesNoVersion(object)) {
     const api::FieldErrors errors = {api::InvalidField("metadata.resourceVersion", int64_t{0},
                                                        "must be specified for an update")};
     auto problem = Invalid(context.request.subject(), errors);
