@@ -26,6 +26,8 @@
 namespace berth::controllers {
 namespace {
 
+// On a Job that was stopped with what its Workload gave it: the uid of that Workload.
+constexpr std::string_view kInjectedAnnotation = "berth.dev/injected";
 constexpr std::string_view kPodSetName = "main";
 constexpr std::string_view kAdmitted = "Admitted";
 constexpr std::string_view kEvicted = "Evicted";
@@ -203,6 +205,8 @@ class Planner {
   void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
+  [[nodiscard]] std::string Injected() const;
+  [[nodiscard]] bool IsMarked() const;
   bool IsRestored();
   bool IsUngated();
   [[nodiscard]] bool Idle() const;
@@ -218,6 +222,8 @@ class Planner {
            std::string_view reason, std::string message) const;
 
   [[nodiscard]] bool Is(std::string_view type) const { return IsTrue(own_->conditions, type); }
+  // What the Job says may be what its Workload gave it.
+  [[nodiscard]] bool given() const { return reserved() || IsMarked(); }
   // It holds quota, or what is left of having held it.
   [[nodiscard]] bool reserved() const { return Is(kQuotaReserved) || own_->admission.has_value(); }
   [[nodiscard]] const api::WorkloadPodSet& pod_set() const { return own_->pod_sets.front(); }
@@ -257,7 +263,7 @@ Plan Planner::Run() {
     }
   } else if (QueueNameOf(head_).empty()) {
     // It was taken out of its queue.
-    if (own_ != nullptr && !Is(kFinished) && Idle() && (!reserved() || IsRestored()))
+    if (own_ != nullptr && !Is(kFinished) && Idle() && (!given() || IsRestored()))
       plan_.writes.push_back(DeleteSeen(*own_head_, {}));
   } else if (own_ == nullptr) {
     Make();
@@ -269,6 +275,8 @@ Plan Planner::Run() {
     Protect();
   } else if (Is(kEvicted) && reserved()) {
     LetGo();
+  } else if (job_.suspend && IsMarked()) {
+    IsRestored();
   } else if (!Matches()) {
     Remake();
   } else if (!Is(kAdmitted) || !reserved()) {
@@ -401,17 +409,36 @@ void Planner::Stop(std::string why) {
   if (job_.suspend) return;
   plan_.writes.push_back(
       JobPatch(R"("suspend":true)", {.reason = "Stopped", .message = std::move(why)}));
+  if (own_ == nullptr || Injected().empty()) return;
+  plan_.writes.back().metadata = fmt::format(R"("annotations":{{"{}":{}}})", kInjectedAnnotation,
+                                             client::JsonString(own_head_->uid));
+}
+
+// The members of the Job's spec that give it back what it came with, each with a comma before.
+std::string Planner::Injected() const {
+  if (own_->pod_sets.empty()) return {};
+  std::string members = TemplatePatch(job_.pod_template, spec_, SettingsOf(pod_set()));
+  if (pod_set().min_count && job_.parallelism < pod_set().count)
+    members += fmt::format(R"(,"parallelism":{})", pod_set().count);
+  return members;
+}
+
+// It was stopped with what its Workload gave it. That may hold nothing any more by now, and what
+// the Job says is not its user's wish.
+bool Planner::IsMarked() const {
+  return api::Find(job_.meta.annotations, kInjectedAnnotation) == own_head_->uid;
 }
 
 // Whether the Job has the template that it came with; else it gets it back.
 bool Planner::IsRestored() {
-  if (own_->pod_sets.empty()) return true;
-  std::string members = TemplatePatch(job_.pod_template, spec_, SettingsOf(pod_set()));
-  if (pod_set().min_count && job_.parallelism < pod_set().count)
-    members += fmt::format(R"(,"parallelism":{})", pod_set().count);
-  if (members.empty()) return true;
+  const std::string members = Injected();
+  if (members.empty() && !IsMarked()) return true;
   // Its controller takes the start time away; until then the template can't change.
-  if (!job_.start_time.has_value()) plan_.writes.push_back(JobPatch(members.substr(1), {}));
+  if (job_.start_time.has_value()) return false;
+  Write write = JobPatch(members.empty() ? members : members.substr(1), {});
+  if (IsMarked())
+    write.metadata = fmt::format(R"("annotations":{{"{}":null}})", kInjectedAnnotation);
+  plan_.writes.push_back(std::move(write));
   return false;
 }
 
@@ -583,7 +610,10 @@ bool Planner::AddChecks(const std::string& pod_set, PodSettings& settings) {
 // What pods with these flavors get; nothing when they can't have it.
 std::optional<PodSettings> Planner::SettingsWith(const api::PodSetAssignment& assignment) {
   PodSettings settings = SettingsOf(pod_set());
-  if (assignment.topology) settings.gates.emplace_back(kTopologyGate);
+  // Its user may have put it there, too.
+  if (assignment.topology &&
+      std::ranges::find(settings.gates, kTopologyGate) == settings.gates.end())
+    settings.gates.emplace_back(kTopologyGate);
   for (const auto& [resource, name] : assignment.flavors) {
     if (!AddFlavor(name, settings)) return std::nullopt;
   }
@@ -723,7 +753,7 @@ void Planner::Leave() {
     if (!QueueNameOf(head_).empty()) Stop(fmt::format("Workload {} is being deleted", title()));
     return;
   }
-  if (Idle() && (!reserved() || IsRestored())) LetEnd();
+  if (Idle() && (!given() || IsRestored())) LetEnd();
 }
 
 // Before the Job gets anything, what it came with is kept from being lost: an earlier version made

@@ -33,6 +33,22 @@ TEST_F(Workloads, AJobByTopologyRunsAgainWhenItsWorkloadWasTakenAway) {
   EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), gates);
 }
 
+// Goal: a gate that the user put there is no second one. Method: a Job with the gate of topologies
+// is admitted to places, and loses its reservation.
+TEST_F(Workloads, ATopologyGateOfTheUsersIsNoHindrance) {
+  const std::string gates = R"([{"name":"kueue.x-k8s.io/topology"}])";
+  MakeNode("n1");
+  MakeJob();
+  Pass(1);
+  Patch(kJob, R"({"spec":{"template":{"spec":{"schedulingGates":)" + gates + "}}}}");
+  Pass(1);
+  Admit("f", 2,
+        R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":1,)"
+        R"("valuesPerLevel":[{"universal":"n1"}],"podCounts":{"universal":2}}]})");
+  EXPECT_EQ(Text(kJob, "/spec/suspend"), "false");
+  EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), gates);
+}
+
 // Goal: no pod stays gated in silence. Method: somebody takes the places out of the status of one
 // that runs.
 TEST_F(Workloads, OneThatLostItsPlacesIsPlacedAnew) {
