@@ -312,7 +312,9 @@ TEST(Groups, APodOfVolcanosSchedulerWaitsForTheGroupThatIsMadeForIt) {
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
   EXPECT_TRUE(
       Says(rig.TakeOf("/pods/a/status"),
-           "PodGroup ns/podgroup-u-a does not exist: create it, or let the pods name another."));
+           "PodGroup ns/podgroup-u-a, which berth controllers make for pods that name none, does "
+           "not exist yet: an Event of the pods' controller, or of the pod, says if it can't be "
+           "made."));
   rig.Event(
       "groups", "ADDED",
       R"({"kind":"PodGroup","metadata":{"name":"podgroup-u-a","namespace":"ns","uid":"g1","resourceVersion":"112"},"spec":{"minMember":1}})");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/groups.h"
 #include "api/names.h"
 #include "api/object.h"
 #include "base/backoff.h"
@@ -159,6 +160,14 @@ std::optional<Told> FailureOf(const Write& write, Part part, const std::string& 
     return Told{.warning = true,
                 .reason = "FailedCreate",
                 .message = fmt::format("Error creating job: {}", message)};
+  }
+  // Of a group that is made for pods their controller is told, or the pod that has none.
+  if (part == Part::kPodGroup && creating && name.starts_with(api::kMadeGroupPrefix)) {
+    return Told{.warning = true,
+                .reason = "FailedCreate",
+                .message = fmt::format(
+                    "Error creating PodGroup {}, without which its pods wait: {}", name, message),
+                .about = name.substr(api::kMadeGroupPrefix.size())};
   }
   const bool owned = write.kind == api::KindId::kPod || write.kind == api::KindId::kWorkload;
   if (!owned || ComponentOf(part).empty()) return std::nullopt;

@@ -295,6 +295,13 @@ void Controllers::EnqueueGroupQueues(Instant now, const Difference& difference) 
   }
 }
 
+void Controllers::EnqueueRefusedGroups(Instant now) {
+  const auto first = rows_.lower_bound({Part::kPodGroup, {}});
+  for (auto row = first; row != rows_.end() && row->first.part == Part::kPodGroup; ++row) {
+    if (row->second.failures > 0) Enqueue(now, row->first);
+  }
+}
+
 void Controllers::EnqueueService(Instant at, std::string_view namespace_name,
                                  std::string_view name) {
   const std::string id = ServiceId(namespace_name, name);
@@ -528,6 +535,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     case api::KindId::kQueue:
       Enqueue(now, {Part::kGroupQueue, head.uid});
+      EnqueueRefusedGroups(now);
       break;
     case api::KindId::kNamespace:
       Enqueue(now, {Part::kNamespace, head.uid});

@@ -214,6 +214,8 @@ class Controllers final : public env::Actor {
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
   // The queues that a PodGroup is in, and was.
   void EnqueueGroupQueues(Instant now, const Difference& difference);
+  // Those that the server refused, by a queue that may be another one now.
+  void EnqueueRefusedGroups(Instant now);
   // The claims and volumes that may be bound, or are, to a claim, volume or StorageClass.
   void EnqueueEphemeral(Instant now, const Head& claim);
   void EnqueueVolumes(Instant now, const Head& head, const Difference& difference);

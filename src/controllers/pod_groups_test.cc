@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -873,6 +874,31 @@ TEST_F(PodGroups, AQueueSaysWhatIsInItAndWhetherItIsClosed) {
 }
 
 // What a group's owner says wrongly is told of where its user looks.
+// A Queue that is missing or closed takes no group: the server refuses it, and the user is told
+// where the pods come from. When the Queue changes it is tried again at once.
+TEST_F(PodGroups, OneThatIsRefusedIsToldOfAtTheOwnerAndFollowsTheQueues) {
+  bool open = false;
+  api_.fault = [&](const env::HttpRequest& request) {
+    const bool group = request.method == Method::kPost && request.target == kGroups;
+    return group && !open ? FakeApi::Fault::kRefuse : FakeApi::Fault::kNone;
+  };
+  MakeSet(1);
+  Pass(600);
+  EXPECT_EQ(Paths("/podgroups/").size(), 0u);
+  std::set<std::string> told;
+  for (const std::string& event : Paths("/events/")) {
+    if (Text(event, "/reason") != "FailedCreate") continue;
+    EXPECT_EQ(Text(event, "/involvedObject/name"), "web");
+    EXPECT_EQ(Text(event, "/source/component"), "podgroup-controller");
+    told.insert(Text(event, "/message").substr(0, 33));
+  }
+  EXPECT_EQ(told, std::set<std::string>{"Error creating PodGroup podgroup-"});
+  open = true;
+  Make("/apis/scheduling.volcano.sh/v1beta1/queues", R"({"metadata":{"name":"q"}})");
+  Pass(2);
+  ExpectOneGroup();
+}
+
 TEST_F(PodGroups, ACountThatIsNoneIsToldOfAtTheOwner) {
   MakeSet(1, R"("scheduling.volcano.sh/group-min-member":"two")");
   Pass(5);

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "api/groups.h"
 #include "base/limits.h"
 #include "translate/quota_text.h"
 
@@ -143,6 +144,11 @@ std::string ApartText(uint32_t apart) {
       apart, apart == 1 ? "is" : "are", apart == 1 ? "s" : "");
 }
 
+// "namespace/podgroup-uid"
+bool IsMadeName(std::string_view group) {
+  return group.substr(group.find('/') + 1).starts_with(api::kMadeGroupPrefix);
+}
+
 // What the members of a group wait for, without what nodes say.
 std::string GangText(const model::Refusal& refusal, const model::State& state) {
   const model::GangRefusal& gang = *refusal.gang;
@@ -156,6 +162,13 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
   }
   switch (refusal.reasons.empty() ? ReasonKind::kNone : refusal.reasons.front().kind) {
     case ReasonKind::kGroupMissing:
+      if (IsMadeName(group)) {
+        return fmt::format(
+            "PodGroup {}, which berth controllers make for pods that name none, does not exist "
+            "yet: "
+            "an Event of the pods' controller, or of the pod, says if it can't be made",
+            group);
+      }
       return fmt::format("PodGroup {} does not exist: create it, or let the pods name another",
                          group);
     case ReasonKind::kGangIncomplete: {
