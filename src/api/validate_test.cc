@@ -490,6 +490,80 @@ TEST(ValidateWorkloadsTest, Jobs) {
             "condition\nstatus.startTime: Required value: startTime is required for finished job");
 }
 
+// As upstream, with its gates MutablePodResourcesForSuspendedJobs and
+// MutableSchedulingDirectivesForSuspendedJobs as they are in 1.36.
+TEST(ValidateWorkloadsTest, ASuspendedJobThatRunsNothingChangesWherePodsGoAndWhatTheyAskFor) {
+  constexpr std::string_view kJob =
+      R"({"metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"suspend":true,"template":{"spec":{"restartPolicy":"Never","containers":[
+      {"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}}})";
+  const auto container = [](const std::string& members) {
+    return R"({"spec":{"template":{"spec":{"containers":[)" + members + R"(]}}}})";
+  };
+  const std::string more = container(
+      R"({"name":"c","image":"i","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}})");
+  const std::string moved = R"({"spec":{"template":{"spec":{"nodeSelector":{"a":"b"}}}}})";
+  const auto updated = [&](const std::string& before, std::string_view patch) {
+    Json old = Made(KindId::kJob, kJob, "{}");
+    old = ApplyMergePatch(old, Parse(before));
+    return Updated(KindId::kJob, old, patch).substr(0, 33);
+  };
+  const std::string active = R"({"status":{"active":1}})";
+  const std::string started = R"({"status":{"startTime":"2026-01-01T00:00:00Z"}})";
+  const auto told = [](const std::string& status) {
+    return R"({"status":{"startTime":"2026-01-01T00:00:00Z","conditions":[)"
+           R"({"type":"Suspended","status":")" +
+           status + R"("}]}})";
+  };
+  for (const std::string& patch : {more, moved}) {
+    EXPECT_EQ(updated("{}", patch), "");
+    EXPECT_EQ(updated(told("True"), patch), "");
+    for (const std::string& before :
+         {active, started, told("False"), std::string(R"({"spec":{"suspend":false}})")})
+      EXPECT_EQ(updated(before, patch), "spec.template: Invalid value: {\"m") << before;
+  }
+  for (const std::string& members :
+       {std::string(R"({"name":"c","image":"j"})"), std::string(R"({"name":"d","image":"i"})"),
+        std::string(R"({"name":"c","image":"i"},{"name":"d","image":"i"})")}) {
+    EXPECT_EQ(updated("{}", container(members)), "spec.template.spec: Invalid value");
+  }
+  // Of the template's own metadata nothing is asked then.
+  EXPECT_EQ(updated("{}", R"({"spec":{"template":{"metadata":{"name":"x"}}}})"), "");
+}
+
+TEST(ValidateWorkloadsTest, ASelectorOfAJobIsGeneratedOrItsUsers) {
+  constexpr std::string_view kJob =
+      R"({"metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}})";
+  const std::string labels = "spec.template.metadata.labels";
+  ExpectRows(KindId::kJob, kJob,
+             {{R"({"spec":{"template":{"metadata":{"labels":{"job-name":"x"}}}}})",
+               R"(spec.template.metadata.labels[job-name]: Invalid value: )"
+               R"({"batch.kubernetes.io/controller-uid":"u","batch.kubernetes.io/job-name":"j",)"
+               R"("controller-uid":"u","job-name":"x"}: must be 'j')"},
+              {R"({"spec":{"selector":{"matchLabels":{"a":"b"}},)"
+               R"("template":{"metadata":{"labels":{"a":"b"}}}}})",
+               R"(spec.selector: Invalid value: {"matchLabels":{"a":"b",)"
+               R"("batch.kubernetes.io/controller-uid":"u"}}: `selector` not auto-generated)"},
+              {R"({"spec":{"manualSelector":true}})",
+               "spec.selector: Required value\nspec.template.metadata.labels: Invalid value: null: "
+               "`selector` does not match template `labels`"},
+              {R"({"spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}},)"
+               R"("template":{"metadata":{"labels":{"a":"b","job-name":"x"}}}}})",
+               ""}});
+  const Json manual = Made(KindId::kJob, kJob,
+                           R"({"spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}},)"
+                           R"("template":{"metadata":{"labels":{"a":"b"}}}}})");
+  EXPECT_FALSE(FindPath(manual, labels + ".job-name"));
+  EXPECT_EQ(Updated(KindId::kJob, manual, R"({"spec":{"manualSelector":false}})"),
+            labels + "[controller-uid]: Required value: must be 'u'\n" + labels +
+                "[job-name]: Required value: must be 'j'\n"
+                "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b\"}}: `selector` not "
+                "auto-generated");
+  const Json made = Made(KindId::kJob, kJob, "{}");
+  EXPECT_EQ(Updated(KindId::kJob, made, R"({"spec":{"manualSelector":true}})"), "");
+}
+
 TEST(ValidateWorkloadsTest, AJobStaysInItsQueueWhileItMayRun) {
   constexpr std::string_view kJob =
       R"({"metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1"},

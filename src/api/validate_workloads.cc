@@ -251,11 +251,19 @@ void CheckHasLabel(FieldErrors& errors, const Path& labels_path, const JsonObjec
   if (label == nullptr) {
     AddRequired(errors, labels_path.Key(key), fmt::format("must be '{}'", expected));
   } else if (!label->is_string() || std::string_view(label->get_string()) != expected) {
-    AddInvalid(errors, labels_path.Key(key), *label, fmt::format("must be '{}'", expected));
+    AddInvalid(errors, labels_path.Key(key), Json(labels), fmt::format("must be '{}'", expected));
   }
 }
 
-void CheckGeneratedSelector(FieldErrors& errors, const Json& job) {
+// Of a Job whose selector was its user's until now: the labels of old are asked for alone.
+bool LacksPrefixedLabels(const Json* old) {
+  if (old == nullptr) return false;
+  const JsonObject& labels = ObjectAt(*old, "spec.template.metadata.labels");
+  return !labels.contains("batch.kubernetes.io/job-name") ||
+         !labels.contains("batch.kubernetes.io/controller-uid");
+}
+
+void CheckGeneratedSelector(FieldErrors& errors, const Json* old, const Json& job) {
   if (FlagAt(job, "spec.manualSelector") || FindPath(job, "spec.selector") == nullptr) return;
   const std::string_view uid = TextAt(job, "metadata.uid");
   const std::string_view name = TextAt(job, "metadata.name");
@@ -266,12 +274,13 @@ void CheckGeneratedSelector(FieldErrors& errors, const Json& job) {
   const JsonObject& labels = ObjectAt(job, "spec.template.metadata.labels");
   CheckHasLabel(errors, labels_path, labels, "controller-uid", uid);
   CheckHasLabel(errors, labels_path, labels, "job-name", name);
-  CheckHasLabel(errors, labels_path, labels, "batch.kubernetes.io/controller-uid", uid);
-  CheckHasLabel(errors, labels_path, labels, "batch.kubernetes.io/job-name", name);
-  const JsonObject expected = {{"controller-uid", uid},
-                               {"job-name", name},
-                               {"batch.kubernetes.io/controller-uid", uid},
-                               {"batch.kubernetes.io/job-name", name}};
+  JsonObject expected = {{"controller-uid", uid}, {"job-name", name}};
+  if (!LacksPrefixedLabels(old)) {
+    CheckHasLabel(errors, labels_path, labels, "batch.kubernetes.io/controller-uid", uid);
+    CheckHasLabel(errors, labels_path, labels, "batch.kubernetes.io/job-name", name);
+    expected.emplace("batch.kubernetes.io/controller-uid", uid);
+    expected.emplace("batch.kubernetes.io/job-name", name);
+  }
   const Json* selector = FindPath(job, "spec.selector");
   if (selector == nullptr || Selects(selector, expected)) return;
   AddInvalid(errors, spec.At("selector"), *selector, "`selector` not auto-generated");
@@ -288,7 +297,7 @@ void CheckIndexedName(FieldErrors& errors, const Json& job) {
              {fmt::format("will not able to create pod with invalid DNS label: {}", host)});
 }
 
-// What a suspended job that has not started may change of its template: where its pods run.
+// What a suspended Job that runs nothing may change of its template: where its pods run.
 Json WithSchedulingOf(const Json& old_pods, const Json& pods) {
   Json munged = old_pods;
   for (const std::string_view path :
@@ -308,14 +317,46 @@ Json WithSchedulingOf(const Json& old_pods, const Json& pods) {
   return munged;
 }
 
+// And what its containers ask for, one by one, while they are as many.
+void TakeResourcesOf(Json& munged, const Json& pods) {
+  for (const std::string_view list : {"spec.containers", "spec.initContainers"}) {
+    Json* containers = FindPath(munged, list);
+    const JsonArray& others = ArrayAt(pods, list);
+    if (containers == nullptr || !containers->is_array()) continue;
+    JsonArray& own = containers->get_array();
+    if (own.size() != others.size()) continue;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (TextAt(own[i], "name") != TextAt(others[i], "name")) continue;
+      RemovePath(own[i], "resources");
+      if (const Json* asked = FindPath(others[i], "resources"))
+        SetPath(own[i], "resources", *asked);
+    }
+  }
+}
+
+// Whether it is suspended and runs nothing: it never started, or its controller says so.
+bool IsMovable(const Json& job) {
+  if (!FlagAt(job, "spec.suspend") || IntegerAt(job, "status.active") != 0) return false;
+  return FindPath(job, "status.startTime") == nullptr ||
+         std::ranges::any_of(ArrayAt(job, "status.conditions"), [](const Json& condition) {
+           return TextAt(condition, "type") == "Suspended" && TextAt(condition, "status") == "True";
+         });
+}
+
 void CheckJobTemplateUpdate(FieldErrors& errors, const Path& path, const Json& old,
                             const Json& object) {
   const Json& before = OrEmptyObject(FindPath(old, "spec.template"));
   const Json& after = OrEmptyObject(FindPath(object, "spec.template"));
-  const bool movable = FlagAt(old, "spec.suspend") && FindPath(old, "status.startTime") == nullptr;
-  const bool same =
-      movable ? SameJson(WithSchedulingOf(before, after), after) : SameJson(before, after);
-  if (!same) AddInvalid(errors, path.At("template"), after, "field is immutable");
+  const Path pods = path.At("template");
+  if (!IsMovable(old)) {
+    if (!SameJson(before, after)) AddInvalid(errors, pods, after, "field is immutable");
+    return;
+  }
+  Json munged = WithSchedulingOf(before, after);
+  TakeResourcesOf(munged, after);
+  const Json& spec = OrEmptyObject(FindPath(after, "spec"));
+  if (!SameJson(OrEmptyObject(FindPath(munged, "spec")), spec))
+    AddInvalid(errors, pods.At("spec"), spec, "field is immutable");
 }
 
 std::string_view QueueNameOf(const Json& job) {
@@ -521,7 +562,7 @@ void CheckReplicasStatus(FieldErrors& errors, const Json& old, const Json& objec
 
 void CheckJob(FieldErrors& errors, const Json& object) {
   CheckMeta(errors, object, true, CheckDns1123Subdomain);
-  CheckGeneratedSelector(errors, object);
+  CheckGeneratedSelector(errors, nullptr, object);
   CheckJobSpec(errors, object);
   CheckIndexedName(errors, object);
   CheckQueuedJob(errors, object);
@@ -531,7 +572,7 @@ void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckMetaUpdate(errors, old, object);
   CheckQueueName(errors, old, object);
   CheckQueuedJobUpdate(errors, old, object);
-  CheckGeneratedSelector(errors, object);
+  CheckGeneratedSelector(errors, &old, object);
   CheckJobSpec(errors, object);
   const Path path("spec");
   const Json& before = OrEmptyObject(FindMember(old, "spec"));
