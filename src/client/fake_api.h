@@ -206,6 +206,15 @@ class FakeApi {
                          {"code", code}});
   }
 
+  static env::HttpResponse Missing(const Target& target) {
+    return Answer(404, {{"kind", "Status"},
+                        {"apiVersion", "v1"},
+                        {"status", "Failure"},
+                        {"reason", "NotFound"},
+                        {"message", target.plural + " \"" + target.name + "\" not found"},
+                        {"code", 404}});
+  }
+
   env::HttpResponse Serve(const env::HttpRequest& request) {
     const Target target = Parse(request.target);
     env::HttpResponse response = Route(request, target);
@@ -230,7 +239,7 @@ class FakeApi {
       return List(target);
     }
     api::Json* object = Find(path);
-    if (object == nullptr) return Failure(404, "NotFound");
+    if (object == nullptr) return Missing(target);
     if (request.method == env::Method::kGet && target.subresource == "scale")
       return Answer(200, {{"kind", "Scale"}, {"spec", {{"replicas", ReplicasOf(*object)}}}});
     if (request.method == env::Method::kGet) return Answer(200, *object);

@@ -273,9 +273,10 @@ std::string Controllers::ResourceTextOf(const CallRow& call) {
   return fmt::format("{}.{}", call.resource.plural, call.resource.group);
 }
 
-// Whether a 404 is of the object: a user's kind, or a version of it, may be served no more.
+// Whether a 404 is of the object: a kind that a definition makes, or a version of it, may be served
+// no more.
 bool Controllers::SaysGone(const CallRow& call, const client::CallDone& done) {
-  if (call.write.defined.empty()) return true;
+  if (call.write.defined.empty() && !api::KindOf(call.write.kind).custom) return true;
   return client::StatusOf(done.response).message.find(fmt::format("\"{}\" not found", call.name)) !=
          std::string::npos;
 }
@@ -297,14 +298,12 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
       break;
     case client::Outcome::kGone:
       // What a write with a uid in it was about is gone. Of a creation it is the namespace.
-      if (!SaysGone(call, done)) {
-        OnRefused(now, call, done, out);
-      } else if (!call.write.uid.empty()) {
-        Buried(now, call.write.uid);
-      } else if (call.write.verb == Verb::kAnyLeft && call.write.defined.empty() &&
-                 api::KindOf(call.write.kind).custom) {
+      if (call.write.verb == Verb::kAnyLeft && api::KindOf(call.write.kind).custom &&
+          call.write.defined.empty()) {
         // The server doesn't know the kind.
         rows_[call.key].empty.insert(ResourceTextOf(call));
+      } else if (!call.write.uid.empty() && SaysGone(call, done)) {
+        Buried(now, call.write.uid);
       } else {
         OnRefused(now, call, done, out);
       }
@@ -441,12 +440,12 @@ void Controllers::KnownGone(Instant now, const CallRow& call) {
     if (row != nodes_.end() && row->second.missing_since.ns != 0) row->second.missing_read = true;
   }
   if (call.write.uid.empty()) return;
-  if (call.key.part == Part::kWorkload && call.write.kind == api::KindId::kJob && !call.reading)
-    absent_.insert(AbsenceKey(call.write.namespace_name, call.write.uid));
+  const bool of_jobs = call.key.part == Part::kWorkload || call.key.part == Part::kCronJob;
+  if (of_jobs && call.write.kind == api::KindId::kJob && !call.reading)
+    absent_.insert(JobAbsence(call.write));
   const Slot dependent = objects_.Find(call.key.id);
-  if (call.key.part == Part::kCollector && dependent != kNoSlot && call.key.id != call.write.uid) {
-    absent_.insert(AbsenceKey(objects_.head(dependent).namespace_name, call.write.uid));
-  }
+  if (call.key.part == Part::kCollector && dependent != kNoSlot && call.key.id != call.write.uid)
+    NoteAbsence(objects_, objects_.head(dependent), call.write, absent_);
   // Another namespace than its own may have been asked for it: a dependent there names it.
   const Slot known = objects_.Find(call.write.uid);
   if (known != kNoSlot && objects_.head(known).namespace_name == call.write.namespace_name)

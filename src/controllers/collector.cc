@@ -46,8 +46,10 @@ struct OwnerKind {
 
 // Nothing of a kind that is not served, or not wholly seen yet.
 std::optional<OwnerKind> KindOfOwner(const Objects& objects, const api::OwnerReference& owner) {
-  if (const api::Kind* kind = api::FindKind(owner.api_version, owner.kind))
+  if (const api::Kind* kind = api::FindKind(owner.api_version, owner.kind)) {
+    if (!kind->stored) return std::nullopt;
     return OwnerKind{.kind = kind->id, .namespaced = kind->namespaced};
+  }
   const Head* definition = objects.DefinitionOf(owner);
   if (definition == nullptr || !objects.listed(definition->name)) return std::nullopt;
   return OwnerKind{.defined = definition->name,
@@ -60,14 +62,11 @@ const Head* WithUidOf(const Objects& objects, const api::OwnerReference& owner) 
   return slot == kNoSlot ? nullptr : &objects.head(slot);
 }
 
-// Whether the object is called and is of the kind that the reference says. Of a kind that is not
-// served the name tells.
-bool IsNamed(const Head& found, const api::OwnerReference& owner,
-             const std::optional<OwnerKind>& kind) {
+// Whether the object is called and is of the kind that the reference says.
+bool IsNamed(const Head& found, const api::OwnerReference& owner, const OwnerKind& kind) {
   if (found.name != owner.name) return false;
-  if (!kind.has_value()) return true;
-  if (!found.defined.empty() || !kind->defined.empty()) return found.defined == kind->defined;
-  return api::KindOf(found.kind).storage == api::KindOf(kind->kind).storage;
+  if (!found.defined.empty() || !kind.defined.empty()) return found.defined == kind.defined;
+  return api::KindOf(found.kind).storage == api::KindOf(kind.kind).storage;
 }
 
 // Of an owner that can't be found nothing can be said.
@@ -75,14 +74,14 @@ enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown, kUnfindab
 
 Standing StandingOf(const Objects& objects, const Head& head, const api::OwnerReference& owner,
                     const Absences& absent) {
-  const Head* found = WithUidOf(objects, owner);
+  if (absent.contains(AbsenceKey(head.namespace_name, owner))) return Standing::kDangling;
   const std::optional<OwnerKind> kind = KindOfOwner(objects, owner);
+  if (!kind.has_value()) return Standing::kUnfindable;
+  const Head* found = WithUidOf(objects, owner);
   const bool owns = found != nullptr && MayOwn(*found, head);
-  if (owns && IsNamed(*found, owner, kind))
+  if (owns && IsNamed(*found, owner, *kind))
     return WaitsForDependents(*found) ? Standing::kWaiting : Standing::kSolid;
-  if (absent.contains(AbsenceKey(head.namespace_name, owner.uid))) return Standing::kDangling;
-  const bool nowhere = kind.has_value() && kind->namespaced && head.namespace_name.empty();
-  if (!kind.has_value() || nowhere) return Standing::kUnfindable;
+  if (kind->namespaced && head.namespace_name.empty()) return Standing::kUnfindable;
   // A uid is one object's, whose kind and name never change: nothing else can have it.
   return owns ? Standing::kDangling : Standing::kUnknown;
 }
@@ -152,8 +151,19 @@ void PlanTracked(const Objects& objects, const Head& head, const Absences& absen
 
 }  // namespace
 
-std::string AbsenceKey(std::string_view namespace_name, std::string_view owner_uid) {
-  return std::string(owner_uid).append("/").append(namespace_name);
+std::string AbsenceKey(std::string_view namespace_name, const api::OwnerReference& owner) {
+  return fmt::format("{}/{}/{}/{}/{}", owner.uid, namespace_name, owner.api_version, owner.kind,
+                     owner.name);
+}
+
+void NoteAbsence(const Objects& objects, const Head& dependent, const Write& read,
+                 Absences& absent) {
+  for (const api::OwnerReference& owner : dependent.owners) {
+    if (owner.uid != read.uid || owner.name != read.name) continue;
+    const std::optional<OwnerKind> kind = KindOfOwner(objects, owner);
+    if (kind.has_value() && kind->kind == read.kind && kind->defined == read.defined)
+      absent.insert(AbsenceKey(dependent.namespace_name, owner));
+  }
 }
 
 Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -87,8 +89,25 @@ void Controllers::EnqueueOwnedBy(Instant now, const DefinitionFacts& definition)
 void Controllers::NoteGone(std::string_view uid) {
   const Slot owner = objects_.Find(uid);
   if (owner == kNoSlot) return;
-  for (const Slot slot : objects_.DependentsOf(objects_.head(owner)))
-    absent_.insert(AbsenceKey(objects_.head(slot).namespace_name, uid));
+  const Head& head = objects_.head(owner);
+  const DefinitionFacts* definition = objects_.definition(head.defined);
+  const auto followed = followed_.find(head.defined);
+  const std::string read_as = followed == followed_.end()
+                                  ? std::string()
+                                  : fmt::format("{}/{}", followed->second.resource.group,
+                                                followed->second.resource.version);
+  // The definition may be gone before what is known of its objects.
+  const auto means = [&](const api::OwnerReference& reference) {
+    return reference.api_version == read_as ||
+           (definition != nullptr && definition->Means(reference.api_version, reference.kind));
+  };
+  for (const Slot slot : objects_.DependentsOf(head)) {
+    const Head& dependent = objects_.head(slot);
+    for (const api::OwnerReference& reference : dependent.owners) {
+      if (reference.uid == uid && reference.name == head.name && means(reference))
+        absent_.insert(AbsenceKey(dependent.namespace_name, reference));
+    }
+  }
 }
 
 }  // namespace berth::controllers

@@ -41,6 +41,14 @@ Write Finish(const Head& head, const api::Workload& workload, Instant now) {
 
 }  // namespace
 
+std::string JobAbsence(const Write& read) {
+  return AbsenceKey(read.namespace_name,
+                    {.api_version = std::string(api::KindOf(read.kind).api_version()),
+                     .kind = std::string(api::KindOf(read.kind).name),
+                     .name = read.name,
+                     .uid = read.uid});
+}
+
 Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid, const Absences& absent,
                        bool busy, Instant now) {
   CHECK(objects.Find(job_uid) == kNoSlot);
@@ -49,12 +57,13 @@ Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid, const A
     const Head& head = objects.head(slot);
     const std::string name = JobNameOf(head, job_uid);
     if (name.empty() && !head.deletion.has_value()) continue;
-    if (!name.empty() && !absent.contains(AbsenceKey(head.namespace_name, job_uid))) {
-      plan.writes.push_back({.verb = Verb::kRead,
-                             .kind = api::KindId::kJob,
-                             .namespace_name = head.namespace_name,
-                             .name = name,
-                             .uid = std::string(job_uid)});
+    Write read{.verb = Verb::kRead,
+               .kind = api::KindId::kJob,
+               .namespace_name = head.namespace_name,
+               .name = name,
+               .uid = std::string(job_uid)};
+    if (!name.empty() && !absent.contains(JobAbsence(read))) {
+      plan.writes.push_back(std::move(read));
       continue;
     }
     const api::Workload& workload = *objects.workload(slot);

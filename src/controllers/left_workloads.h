@@ -14,6 +14,9 @@
 //   deleted, by whomever ──> its pods run on, it holds their quota ──> gone
 namespace berth::controllers {
 
+// What is known once a read of a Workload's Job found none.
+[[nodiscard]] std::string JobAbsence(const Write& read);
+
 // A function of the Workloads for that Job (Objects::WorkloadsFor), its pods, and of what is known
 // to be gone. That the Job isn't seen says nothing (https://github.com/kubernetes-sigs/kueue/
 // issues/11010): it is read first. Quota is held while any of its pods is not over, unlike upstream

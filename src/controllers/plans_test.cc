@@ -491,6 +491,11 @@ TEST(SeenObjects, AUidIsOfOneKind) {
   EXPECT_NE(objects.Find(api::KindId::kNamespace, "", "n"), kNoSlot);
 }
 
+// A Secret.
+api::OwnerReference OwnerNamed(std::string name, std::string uid) {
+  return {.api_version = "v1", .kind = "Secret", .name = std::move(name), .uid = std::move(uid)};
+}
+
 TEST(Collector, AnOwnerThatIsNotSeenIsReadFirst) {
   Objects objects;
   const Slot slot =
@@ -498,8 +503,9 @@ TEST(Collector, AnOwnerThatIsNotSeenIsReadFirst) {
           R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
   EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
   // Absent elsewhere is not absent here.
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("e", "u")})), "read Secret d/o u\n");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "u")})),
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("e", OwnerNamed("o", "u"))})),
+            "read Secret d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", OwnerNamed("o", "u"))})),
             "delete ConfigMap d/c uid-c@1 Background\n");
 }
 
@@ -553,6 +559,39 @@ TEST(Collector, AnObjectOfAnotherKindOrNameIsNoOwner) {
   EXPECT_EQ(owned("e", R"("nobody.io/v1","kind":"Secret","name":"other")"), "");
 }
 
+// As upstream, whose mapper of kinds has no answer for such a reference: what has the uid, and what
+// became of it, says nothing.
+TEST(Collector, AReferenceOfAKindOrVersionThatIsNotServedLeavesAllAsItIs) {
+  Objects objects;
+  See(objects, api::KindId::kSecret, "o", "");
+  See(objects, api::KindId::kSecret, "leaving",
+      R"(,"deletionTimestamp":"2001-09-09T01:46:40Z","finalizers":["foregroundDeletion"])");
+  int count = 0;
+  const auto owned = [&](const std::string& owners, const Absences& absent) {
+    const Slot slot = See(objects, api::KindId::kConfigMap, fmt::format("c{}", ++count),
+                          fmt::format(R"(,"ownerReferences":[{}])", owners));
+    return Lines(PlanCollection(objects, slot, absent));
+  };
+  const Absences gone = {AbsenceKey("d", OwnerNamed("gone", "uid-gone"))};
+  for (const std::string_view kind :
+       {R"("apiVersion":"v7","kind":"Secret")", R"("apiVersion":"nobody.io/v1","kind":"Secret")",
+        R"("apiVersion":"v1","kind":"Nothing")", R"("apiVersion":"policy/v1","kind":"Eviction")",
+        R"("apiVersion":"authentication.k8s.io/v1","kind":"TokenReview")"}) {
+    const auto named = [&](std::string_view name) {
+      return fmt::format(R"({{{},"name":"{}","uid":"uid-{}"}})", kind, name, name);
+    };
+    const std::string other = R"({"apiVersion":"v1","kind":"Secret","name":"x","uid":"uid-x"})";
+    const Absences both = {AbsenceKey("d", OwnerNamed("gone", "uid-gone")),
+                           AbsenceKey("d", OwnerNamed("x", "uid-x"))};
+    EXPECT_EQ(owned(named("o") + "," + other, both), "") << kind;
+    EXPECT_EQ(owned(named("leaving"), gone), "") << kind;
+    EXPECT_EQ(owned(named("gone"), gone), "") << kind;
+    EXPECT_EQ(owned(named("never"), gone), "") << kind;
+  }
+  EXPECT_EQ(owned(R"({"apiVersion":"v1","kind":"Secret","name":"gone","uid":"uid-gone"})", gone),
+            "delete ConfigMap d/c21 uid-c21@1 Background\n");
+}
+
 // A definition of apps.x.io, established, with these versions; the last is the one that is stored.
 void Define(Objects& objects, const std::string& scope, std::vector<std::string> versions) {
   std::string list;
@@ -580,8 +619,11 @@ TEST(Collector, AnOwnerOfAUsersKindIsReadOnceAllOfItsKindAreSeen) {
   objects.NoteListed("apps.x.io", true);
   EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read apps.x.io d/o u\n");
   EXPECT_EQ(Lines(PlanCollection(objects, odd, {})), "");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "u")})),
-            "delete ConfigMap d/c uid-c@1 Background\n");
+  EXPECT_EQ(
+      Lines(PlanCollection(
+          objects, slot,
+          {AbsenceKey("d", {.api_version = "x.io/v1", .kind = "App", .name = "o", .uid = "u"})})),
+      "delete ConfigMap d/c uid-c@1 Background\n");
   ASSERT_TRUE(objects.Observe(
       api::KindId::kCustomResource,
       R"({"metadata":{"name":"o","namespace":"d","uid":"u","resourceVersion":"2"}})", "apps.x.io"));
@@ -614,11 +656,15 @@ TEST(Collector, WhatCannotBeFoundKeepsAnObjectAsItIs) {
   const Slot slot = See(objects, api::KindId::kClusterRole, "c", R"(,"ownerReferences":[
       {"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"},
       {"apiVersion":"v1","kind":"Node","name":"n","uid":"gone"}])");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("", "gone")})), "");
+  EXPECT_EQ(
+      Lines(PlanCollection(
+          objects, slot,
+          {AbsenceKey("", {.api_version = "v1", .kind = "Node", .name = "n", .uid = "gone"})})),
+      "");
   const Slot both = See(objects, api::KindId::kConfigMap, "both", R"(,"ownerReferences":[
       {"apiVersion":"nobody.io/v1","kind":"Nothing","name":"o","uid":"u"},
       {"apiVersion":"v1","kind":"Secret","name":"n","uid":"gone"}])");
-  EXPECT_EQ(Lines(PlanCollection(objects, both, {AbsenceKey("d", "gone")})), "");
+  EXPECT_EQ(Lines(PlanCollection(objects, both, {AbsenceKey("d", OwnerNamed("n", "gone"))})), "");
 }
 
 TEST(Collector, OneSolidOwnerKeepsAnObject) {
@@ -627,7 +673,7 @@ TEST(Collector, OneSolidOwnerKeepsAnObject) {
   const Slot slot = See(objects, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[
       {"apiVersion":"v1","kind":"Secret","name":"o","uid":"uid-o"},
       {"apiVersion":"v1","kind":"Secret","name":"x","uid":"gone"}])");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "gone")})),
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", OwnerNamed("x", "gone"))})),
             "patch ConfigMap d/c uid-c@1 metadata{\"ownerReferences\":[{\"apiVersion\":\"v1\","
             "\"kind\":\"Secret\",\"name\":\"o\",\"uid\":\"uid-o\"}]}\n");
 }

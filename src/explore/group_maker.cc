@@ -356,12 +356,15 @@ void GroupMaker::OnRead(const Pending& call, const env::HttpResponse& answer) {
 
 void GroupMaker::KnowGone(const Pending& call) {
   if (call.write.uid.empty()) return;
-  const bool of_object = call.of_object() && call.key.substr(kOfObject.size()) != call.write.uid;
+  const std::string_view object =
+      call.of_object() ? std::string_view(call.key).substr(kOfObject.size()) : std::string_view();
+  const controllers::Slot dependent = objects_.Find(object);
+  if (dependent != controllers::kNoSlot && object != call.write.uid)
+    controllers::NoteAbsence(objects_, objects_.head(dependent), call.write, absent_);
   const bool of_workload = call.key.starts_with(kOfWorkload) &&
                            call.write.kind == api::KindId::kJob &&
                            call.write.verb == controllers::Verb::kRead;
-  if (of_object || of_workload)
-    absent_.insert(controllers::AbsenceKey(call.write.namespace_name, call.write.uid));
+  if (of_workload) absent_.insert(controllers::JobAbsence(call.write));
   const controllers::Slot known = objects_.Find(call.write.uid);
   if (known != controllers::kNoSlot &&
       objects_.head(known).namespace_name == call.write.namespace_name)

@@ -173,6 +173,14 @@ def not_served(test):
         owned_map(test, "lost", reference(owner) | {"uid": made["uid"]})
         test.wait("who names another uid goes", lambda: not there(test, "lost"))
         test.stays("an unknown version is left alone", lambda: there(test, "odd"))
+        # Not even when the uid is right, and what has it goes.
+        native = owned_map(test, "native")
+        for name, owned in (("custom-version", reference(owner, version=f"{custom.group}/v7")),
+                            ("native-version", reference(native, version="v7"))):
+            owned_map(test, name, owned, made | {"apiVersion": "v1", "kind": "Secret"})
+        test.http("DELETE", custom.path("web"), status=200)
+        test.http("DELETE", test.path("configmaps", "native"), status=200)
+        test.stays("they are left alone", lambda: all(owners_count(test, name) == 2 for name in ("custom-version", "native-version")), times=10)
     finally:
         custom.drop()
 
