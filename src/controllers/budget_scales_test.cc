@@ -1,5 +1,6 @@
-// Goal: a budget over pods of an owner whose kind a user defined follows that owner's scale. Method:
-// the actor against a small API server (sets_fixture.h).
+// Goal: a budget over pods of an owner whose kind a user defined follows that owner's scale, and a
+// pod that several budgets select is told of. Method: the actor against a small API server
+// (sets_fixture.h).
 #include "controllers/sets_fixture.h"
 
 namespace berth::controllers {
@@ -9,6 +10,8 @@ const std::string kPods = "/api/v1/namespaces/d/pods";
 const std::string kBudgets = "/apis/policy/v1/namespaces/d/poddisruptionbudgets";
 const std::string kFoos = "/apis/x.io/v1/namespaces/d/foos";
 const std::string kDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+using Lines = std::vector<std::string>;
 
 class BudgetScales : public Sets {
  protected:
@@ -85,6 +88,28 @@ TEST_F(BudgetScales, WhatTheServerSaysInsteadIsToldAndAskedAgain) {
   api_.absent = {};
   Pass(60);
   EXPECT_EQ(Says("share"), "1 2/1 of 2");
+  ExpectAtRest();
+}
+
+// As upstream: of what a pod does, and not of a budget that comes after it.
+TEST_F(BudgetScales, APodOfSeveralBudgetsIsToldOf) {
+  MakeDefinition(R"("scale":{"specReplicasPath":".spec.replicas"})");
+  Make(kFoos, R"({"metadata":{"name":"f"},"spec":{"replicas":2}})");
+  MakeBudget("one", R"("minAvailable":1)");
+  MakePods(1);
+  Pass(5);
+  MakeBudget("all", R"("minAvailable":1)");
+  Pass(5);
+  EXPECT_EQ(Told("p0"), Lines{});
+  MakeReady(kPods + "/p0");
+  Make(kPods, R"({"metadata":{"name":"other"},"spec":{}})");
+  Pass(5);
+  EXPECT_EQ(Told("p0"),
+            Lines{"Warning MultiplePodDisruptionBudgets Pod \"d\"/\"p0\" matches multiple "
+                  "PodDisruptionBudgets.  Chose \"all\" arbitrarily. controllermanager"});
+  EXPECT_EQ(Told("other"), Lines{});
+  EXPECT_EQ(Says("one"), "0 1/1 of 1");
+  EXPECT_EQ(Says("all"), "0 1/1 of 1");
   ExpectAtRest();
 }
 

@@ -245,12 +245,28 @@ void Controllers::EnqueueBudgets(Instant now, const Head& head, const Difference
              difference.before.owners == head.owners) {
     return;
   }
+  std::vector<std::string_view> selecting;
   for (const Slot slot : objects_.In(api::KindId::kPodDisruptionBudget, head.namespace_name)) {
     const api::LabelQuery& selector = *objects_.selector(slot);
-    if (!pod || selector.Matches(head.labels) || selector.Matches(difference.before.labels)) {
+    const bool selects = pod && selector.Matches(head.labels);
+    if (selects) selecting.push_back(objects_.head(slot).name);
+    if (!pod || selects || selector.Matches(difference.before.labels)) {
       Enqueue(now, {Part::kBudget, objects_.head(slot).uid});
     }
   }
+  if (selecting.size() > 1) TellOfBudgets(now, head, selecting);
+}
+
+// Upstream goes on with one of them alone; here all are kept, and the first is named.
+void Controllers::TellOfBudgets(Instant now, const Head& pod,
+                                const std::vector<std::string_view>& budgets) {
+  Tell(now, {Part::kBudget, pod.uid},
+       Told{.warning = true,
+            .reason = "MultiplePodDisruptionBudgets",
+            .message =
+                fmt::format("Pod \"{}\"/\"{}\" matches multiple PodDisruptionBudgets.  "
+                            "Chose \"{}\" arbitrarily.",
+                            pod.namespace_name, pod.name, *std::ranges::min_element(budgets))});
 }
 
 // The groups that a change may concern: that of a pod, before and after; an object of such a name;

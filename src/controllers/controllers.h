@@ -210,6 +210,7 @@ class Controllers final : public env::Actor {
   void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
+  void TellOfBudgets(Instant now, const Head& pod, const std::vector<std::string_view>& budgets);
   [[nodiscard]] bool OwnsPods(const Head& head) const;
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
   // The queues that a PodGroup is in, and was.
