@@ -84,6 +84,8 @@ class Planner {
 
   Plan Run() {
     Look();
+    LookForMissing();
+    if (!plan_.writes.empty()) return std::move(plan_);
     if (!facts_.head.deletion.has_value()) {
       Clean();
       Start();
@@ -94,6 +96,7 @@ class Planner {
 
  private:
   void Look();
+  void LookForMissing();
   void Clean();
   void CleanOf(std::string_view end, const std::optional<int64_t>& limit);
   void Start();
@@ -107,8 +110,12 @@ class Planner {
   void Tell(std::string reason, std::string message) {
     plan_.told.push_back({.reason = std::move(reason), .message = std::move(message)});
   }
+  void Keep(const JobRef& ref) {
+    active_.push_back(&ref);
+    after_.active.push_back({.name = ref.head->name, .uid = ref.head->uid});
+  }
   [[nodiscard]] bool WasActive(const std::string& uid) const {
-    return std::ranges::find(cron_.active, uid) != cron_.active.end();
+    return std::ranges::find(cron_.active, uid, &api::ActiveJob::uid) != cron_.active.end();
   }
 
   const CronJobFacts& facts_;
@@ -133,8 +140,7 @@ void Planner::Look() {
              "Saw a job that the controller did not create or forgot: " + ref.head->name);
         continue;
       }
-      active_.push_back(&ref);
-      after_.active.push_back(ref.head->uid);
+      Keep(ref);
       continue;
     }
     if (WasActive(ref.head->uid)) {
@@ -146,6 +152,30 @@ void Planner::Look() {
         (!after_.last_success || *after_.last_success < *completed))
       after_.last_success = completed;
   }
+}
+
+// Who was active and is no Job of this one's any more: gone, given up by it, or not seen yet.
+void Planner::LookForMissing() {
+  for (const api::ActiveJob& job : cron_.active) {
+    const auto is_it = [&](const JobRef& ref) { return ref.head->uid == job.uid; };
+    if (std::ranges::any_of(facts_.jobs, is_it)) continue;
+    if (const auto other = std::ranges::find_if(facts_.others, is_it);
+        other != facts_.others.end()) {
+      Keep(*other);
+      continue;
+    }
+    Write read{.verb = Verb::kRead,
+               .kind = api::KindId::kJob,
+               .namespace_name = facts_.head.namespace_name,
+               .name = job.name,
+               .uid = job.uid};
+    if (job.name.empty() || job.uid.empty() || facts_.absent(read)) {
+      Tell("MissingJob", "Active job went missing: " + job.name);
+    } else {
+      plan_.writes.push_back(std::move(read));
+    }
+  }
+  if (!plan_.writes.empty()) plan_.told.clear();
 }
 
 void Planner::Clean() {
@@ -210,6 +240,9 @@ void Planner::Start() {
     for (const JobRef* ref : active_) {
       if (!ref->head->deletion.has_value()) Delete(*ref->head);
     }
+    // What it ends itself goes missing to nobody.
+    active_.clear();
+    after_.active.clear();
   }
   Create(*due);
 }

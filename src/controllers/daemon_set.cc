@@ -105,8 +105,8 @@ class Planner {
 };
 
 Plan Planner::Run() {
-  std::vector<PodRef> pods =
-      ClaimPods(set_.selector, head_, facts_.owned, facts_.orphans, plan_.writes);
+  std::vector<PodRef> pods = ClaimPods({.selector = set_.selector, .owner = head_}, facts_.owned,
+                                       facts_.orphans, plan_.writes);
   std::ranges::sort(pods, {}, [](const PodRef& pod) {
     return std::tuple(pod.facts->node.empty(), pod.head->creation,
                       std::string_view(pod.head->name));

@@ -91,6 +91,9 @@ class JobPlanner {
     return job_.indexed && job_.backoff_limit_per_index.has_value();
   }
   // Of the Job as it is seen.
+  [[nodiscard]] bool over() const {
+    return IsTrue(job_.conditions, kComplete) || IsTrue(job_.conditions, kFailed);
+  }
   [[nodiscard]] bool ending() const {
     return IsTrue(job_.conditions, kFailureTarget) || IsTrue(job_.conditions, kSuccessCriteriaMet);
   }
@@ -121,7 +124,12 @@ class JobPlanner {
 Plan JobPlanner::Run() {
   if (!job_.managed_by.empty() && job_.managed_by != "kubernetes.io/job-controller") return {};
   Sort();
-  if (IsTrue(job_.conditions, kComplete) || IsTrue(job_.conditions, kFailed)) {
+  // What it adopts is counted when it has the finalizer.
+  const bool adopts = !pods_.empty() && std::ranges::any_of(facts_.orphans, [&](const PodRef& pod) {
+    return pod.head == pods_.back().head;
+  });
+  if (adopts) return std::move(plan_);
+  if (over()) {
     LetGo();
     Expire();
     remembered_.reset();
@@ -156,7 +164,12 @@ Plan JobPlanner::Run() {
 
 void JobPlanner::Sort() {
   completed_ = IndexSet::Parse(job_.completed_indexes, completions());
-  pods_ = ClaimPods(job_.selector, facts_.head, facts_.owned, facts_.orphans, plan_.writes);
+  pods_ =
+      over()
+          ? facts_.owned
+          : ClaimPods(
+                {.selector = job_.selector, .owner = facts_.head, .finalizer = kTrackingFinalizer},
+                facts_.owned, facts_.orphans, plan_.writes);
   for (const PodRef& pod : pods_) {
     if (pod.active()) active_.push_back(pod);
     if (pod.head->deletion.has_value() && !pod.facts->terminal()) ++terminating_;
@@ -290,8 +303,7 @@ void JobPlanner::Remember(int64_t failures_before) {
 // Takes the finalizer from pods that the written status accounts for, and from those that none
 // will.
 void JobPlanner::LetGo() {
-  const bool over = facts_.head.deletion.has_value() || IsTrue(job_.conditions, kComplete) ||
-                    IsTrue(job_.conditions, kFailed);
+  const bool gone = facts_.head.deletion.has_value() || over();
   const bool done = IsTrue(job_.conditions, kSuccessCriteriaMet);
   const IndexSet written = IndexSet::Parse(job_.completed_indexes, completions());
   for (const PodRef& pod : pods_) {
@@ -302,7 +314,7 @@ void JobPlanner::LetGo() {
     const std::optional<int64_t> index = pod.facts->completion_index;
     const bool unknown_index =
         job_.indexed && (!index.has_value() || *index < 0 || *index >= completions());
-    bool go = over || named(job_.uncounted_succeeded) || named(job_.uncounted_failed);
+    bool go = gone || named(job_.uncounted_succeeded) || named(job_.uncounted_failed);
     if (job_.indexed && pod.facts->phase == PodPhase::kSucceeded) {
       go = go || unknown_index || written.Contains(*index);
     }
@@ -532,14 +544,8 @@ void JobPlanner::AddFailureCounts(int64_t index, api::StringMap& annotations) co
 }
 
 Write JobPlanner::NewPod(std::optional<int64_t> index) const {
-  const std::string& name = facts_.head.name;
-  const std::string& uid = facts_.head.uid;
   PodExtras extras{.finalizers = {std::string(kTrackingFinalizer)}};
-  for (const std::string_view prefix : {"", "batch.kubernetes.io/"}) {
-    Put(extras.labels, std::string(prefix) + "controller-uid", uid);
-    Put(extras.labels, std::string(prefix) + "job-name", name);
-  }
-  std::string base = name + "-";
+  std::string base = facts_.head.name + "-";
   if (index.has_value()) {
     Put(extras.labels, kCompletionIndexKey, std::to_string(*index));
     Put(extras.annotations, kCompletionIndexKey, std::to_string(*index));

@@ -73,7 +73,10 @@ TEST_F(Workloads, WhatChecksWantOfPodsIsTakenBackAtEviction) {
                        Text(kJob, "/spec/template/metadata/annotations"));
   };
   const std::string held = carries();
-  EXPECT_EQ(held, kHeld + R"( {"app":"j","controller-uid":"x"} {"mine":"1"})");
+  const std::string labels =
+      R"( {"app":"j","controller-uid":"x","batch.kubernetes.io/controller-uid":")" +
+      Text(kJob, "/metadata/uid") + "\"";
+  EXPECT_EQ(held, kHeld + labels + R"(} {"mine":"1"})");
   Patch(Workload() + "/status",
         Checks({R"({"name":"main","labels":{"team":"x"},"annotations":{"from":"c0"},)"
                 R"("nodeSelector":{"zone":"z"},"tolerations":[{"key":"u","operator":"Exists"}]})",
@@ -84,8 +87,8 @@ TEST_F(Workloads, WhatChecksWantOfPodsIsTakenBackAtEviction) {
   ASSERT_EQ(
       carries(),
       R"(runs 2 {"disk":"ssd","pool":"a","zone":"z"} [{"key":"a","operator":"Exists"},)"
-      R"({"key":"t","operator":"Exists","effect":"NoSchedule"},{"key":"u","operator":"Exists"}])"
-      R"( {"app":"j","controller-uid":"x","team":"x"} {"mine":"1","from":"c0","too":"c1"})");
+      R"({"key":"t","operator":"Exists","effect":"NoSchedule"},{"key":"u","operator":"Exists"}])" +
+          labels + R"(,"team":"x"} {"mine":"1","from":"c0","too":"c1"})");
   EXPECT_EQ(Text(Paths("/pods/").front(), "/metadata/labels/team"), "x");
   ExpectAtRest();
   // The checks begin anew with the eviction, so what they wanted is told nowhere any more.

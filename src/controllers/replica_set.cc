@@ -105,10 +105,9 @@ void PlanCreations(const ReplicaSetFacts& facts, int64_t count, Plan& plan) {
 
 }  // namespace
 
-std::vector<PodRef> ClaimPods(const api::LabelSelector& selector, const Head& owner,
-                              const std::vector<PodRef>& owned, const std::vector<PodRef>& orphans,
-                              Writes& writes) {
-  const Result<api::LabelQuery> query = api::QueryOf(selector);
+std::vector<PodRef> ClaimPods(const Claimant& who, const std::vector<PodRef>& owned,
+                              const std::vector<PodRef>& orphans, Writes& writes) {
+  const Result<api::LabelQuery> query = api::QueryOf(who.selector);
   if (!query) return owned;
   std::vector<PodRef> claimed;
   std::vector<const PodRef*> released;
@@ -123,14 +122,23 @@ std::vector<PodRef> ClaimPods(const api::LabelSelector& selector, const Head& ow
                     [](const PodRef* pod) -> const std::string& { return pod->head->name; });
   for (const PodRef* pod : released) {
     Write release = PatchOf(*pod->head);
-    release.metadata = R"("ownerReferences":)" + OwnersWithout(*pod->head, owner.uid);
+    if (pod->head->HasFinalizer(who.finalizer))
+      release = WithoutFinalizer(*pod->head, who.finalizer);
+    if (!release.metadata.empty()) release.metadata += ',';
+    release.metadata += R"("ownerReferences":)" + OwnersWithout(*pod->head, who.owner.uid);
     writes.push_back(std::move(release));
   }
-  if (owner.deletion.has_value() || query->empty()) return claimed;
+  if (who.owner.deletion.has_value() || query->empty()) return claimed;
   for (const PodRef& pod : orphans) {
-    if (!pod.active() || !query->Matches(pod.head->labels)) continue;
+    if (pod.head->deletion.has_value() || (who.active_only && !pod.active())) continue;
+    if (!query->Matches(pod.head->labels)) continue;
     Write adopt = PatchOf(*pod.head);
-    adopt.metadata = R"("ownerReferences":)" + OwnersWith(*pod.head, owner);
+    adopt.metadata = R"("ownerReferences":)" + OwnersWith(*pod.head, who.owner);
+    if (!who.finalizer.empty() && !pod.head->HasFinalizer(who.finalizer)) {
+      std::vector<std::string> finalizers = pod.head->finalizers;
+      finalizers.emplace_back(who.finalizer);
+      adopt.metadata += R"(,"finalizers":)" + ListText(finalizers);
+    }
     writes.push_back(std::move(adopt));
     claimed.push_back(pod);
   }
@@ -140,7 +148,8 @@ std::vector<PodRef> ClaimPods(const api::LabelSelector& selector, const Head& ow
 Plan PlanReplicaSet(const ReplicaSetFacts& facts, Instant now) {
   Plan plan;
   std::vector<PodRef> active =
-      ClaimPods(facts.set.selector, facts.head, facts.owned, facts.orphans, plan.writes);
+      ClaimPods({.selector = facts.set.selector, .owner = facts.head, .active_only = true},
+                facts.owned, facts.orphans, plan.writes);
   std::erase_if(active, [](const PodRef& pod) { return !pod.active(); });
   const Counts counts = Count(facts, active, now, plan);
   bool moving = false;

@@ -38,11 +38,17 @@ inline constexpr int64_t kPodsBurst = 500;
 // trouble.
 [[nodiscard]] Plan PlanReplicaSet(const ReplicaSetFacts& facts, Instant now);
 
+// Whose pods are claimed.
+struct Claimant {
+  const api::LabelSelector& selector;
+  const Head& owner;
+  bool active_only = false;         // Pods that are over are left to nobody.
+  std::string_view finalizer = {};  // Its pods have it.
+};
+
 // Adopts matching orphans and releases pods that no longer match: the writes for it, and the pods
-// that belong to the owner after them. For ReplicaSets and Jobs. An owner that is being deleted
-// adopts nothing.
-[[nodiscard]] std::vector<PodRef> ClaimPods(const api::LabelSelector& selector, const Head& owner,
-                                            const std::vector<PodRef>& owned,
+// that belong to the owner after them. An owner that is being deleted adopts nothing.
+[[nodiscard]] std::vector<PodRef> ClaimPods(const Claimant& who, const std::vector<PodRef>& owned,
                                             const std::vector<PodRef>& orphans, Writes& writes);
 
 }  // namespace berth::controllers

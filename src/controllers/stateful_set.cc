@@ -102,7 +102,8 @@ Plan Planner::Run() {
     return pods;
   };
   const std::vector<PodRef> pods =
-      ClaimPods(set_.selector, head_, named(facts_.owned), named(facts_.orphans), plan_.writes);
+      ClaimPods({.selector = set_.selector, .owner = head_}, named(facts_.owned),
+                named(facts_.orphans), plan_.writes);
   const Revisions revisions = PlanRevisions({.head = head_,
                                              .annotations = set_.meta.annotations,
                                              .selector = set_.selector,

@@ -81,6 +81,10 @@ class Workloads : public ::testing::Test {
              R"({{"cpu":"1"}}}}}}]{}}}}}}}}})",
              options.labels, options.annotations, options.parallelism, options.spec,
              options.pod_annotations, options.pod));
+    // As the API server labels the template of a Job whose selector it generates.
+    Patch(kJobs + "/j", fmt::format(R"({{"spec":{{"template":{{"metadata":{{"labels":{{)"
+                                    R"("batch.kubernetes.io/controller-uid":"{}"}}}}}}}}}})",
+                                    Text(kJobs + "/j", "/metadata/uid")));
   }
   void Patch(const std::string& path, const std::string& body) {
     const auto response = api_.Do(Method::kPatch, path, body);
