@@ -148,6 +148,12 @@ struct DaemonSet {
 
 enum class Concurrency : uint8_t { kAllow, kForbid, kReplace };
 
+struct ActiveJob {
+  std::string name;
+  std::string uid;
+  bool operator==(const ActiveJob&) const = default;
+};
+
 struct CronJob {
   ObjectMeta meta;
   std::string schedule;
@@ -162,7 +168,7 @@ struct CronJob {
   StringMap job_annotations;
   Bytes job_spec;  // JSON text.
 
-  std::vector<std::string> active;  // uids
+  std::vector<ActiveJob> active;
   std::optional<Instant> last_schedule;
   std::optional<Instant> last_success;
   bool operator==(const CronJob&) const = default;

@@ -445,9 +445,10 @@ void ReadCronSpec(Errors& errors, std::string_view key, const Element& value, ap
 void ReadCronStatus(Errors& errors, std::string_view key, const Element& value, api::CronJob& out) {
   if (key == "active") {
     ForItems(errors, "status.active", value, [&](const Element& item) {
-      std::string& uid = out.active.emplace_back();
+      api::ActiveJob& job = out.active.emplace_back();
       ForMembers(errors, "status.active", item, [&](std::string_view name, const Element& part) {
-        if (name == "uid") Read(errors, "status.active", part, uid);
+        if (name == "name") Read(errors, "status.active", part, job.name);
+        if (name == "uid") Read(errors, "status.active", part, job.uid);
       });
     });
   } else if (key == "lastScheduleTime") {

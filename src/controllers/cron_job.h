@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,12 +27,17 @@ struct CronJobFacts {
   const Head& head;
   const api::TimeZones& zones;
   std::vector<JobRef> jobs;  // Whose controller it is, sorted by name.
+  // Of the Jobs that its status names and that are not among these: those that are there, and
+  // whether one is known to be gone.
+  std::vector<JobRef> others = {};
+  std::function<bool(const Write& read)> absent = {};
   // There is a Job of the name that the one that is due would have, JobNameOf(), whoever made it.
   bool name_taken = false;
   std::optional<Trouble> trouble;
 };
 
-// A function of the facts: of what was missed only the last is made up for. A Job is known as that
+// A function of the facts: of what was missed only the last is made up for. A Job that went missing
+// is read before it is told of. A Job is known as that
 // of its time by its name and annotation, so none is made twice whatever became of the status.
 [[nodiscard]] Plan PlanCronJob(const CronJobFacts& facts, Instant now);
 

@@ -61,6 +61,41 @@ TEST_F(CronJobs, EachTimeHasItsJob) {
                                       ", condition: Complete cronjob-controller");
 }
 
+// Upstream's "Active job went missing"; what the CronJob itself ends does not.
+TEST_F(CronJobs, AJobThatWentMissingIsToldOf) {
+  MakeCron("* * * * *");
+  Pass(21);
+  Delete(kJobs + "/" + JobName(0));
+  Pass(2);
+  const std::string missing =
+      "Normal MissingJob Active job went missing: " + JobName(0) + " cronjob-controller";
+  const auto told = [&] { return std::ranges::count(Told("tick"), missing); };
+  EXPECT_EQ(told(), 1);
+  EXPECT_EQ(Text(kTick, "/status/active"), "none");
+  Patch(kTick, R"({"spec":{"concurrencyPolicy":"Replace"}})");
+  Pass(180);
+  EXPECT_EQ(Names("/jobs/"), Strings{JobName(3)});
+  const Strings all = Told("tick");
+  EXPECT_EQ(std::ranges::count_if(
+                all, [](const std::string& line) { return line.contains("MissingJob"); }),
+            1);
+}
+
+// A status may name what was never there, or is no Job of its own any more.
+TEST_F(CronJobs, AnActiveJobThatIsNotItsOwnStaysActiveAndOneThatNeverWasGoes) {
+  MakeCron("* * * * *", R"(,"concurrencyPolicy":"Forbid")");
+  Pass(21);
+  Patch(kJobs + "/" + JobName(0), R"({"metadata":{"ownerReferences":null}})");
+  Pass(60);
+  EXPECT_EQ(Names("/jobs/"), Strings{JobName(0)});
+  EXPECT_EQ(Text(kTick, "/status/active/0/name"), JobName(0));
+  Patch(kTick + "/status", R"({"status":{"active":[{"name":"never","uid":"u"},{"name":"x"}]}})");
+  Pass(2);
+  EXPECT_EQ(Names("/jobs/"), (Strings{JobName(0), JobName(1)}));
+  EXPECT_EQ(Text(kTick, "/status/active/0/name"), JobName(1));
+  EXPECT_EQ(Text(kTick, "/status/active/1"), "none");
+}
+
 TEST_F(CronJobs, WhatRunsMayForbidOrBeReplaced) {
   MakeCron("* * * * *", R"(,"concurrencyPolicy":"Forbid")");
   Pass(100);

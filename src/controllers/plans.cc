@@ -301,7 +301,17 @@ Plan Controllers::PlanForCronJob(Slot slot, const Row& row, Instant now) {
   const Head& head = objects_.head(slot);
   const api::CronJob& cron = *objects_.cron_job(slot);
   CronJobFacts facts{
-      .cron = cron, .head = head, .zones = options_.zones, .jobs = {}, .trouble = row.trouble};
+      .cron = cron,
+      .head = head,
+      .zones = options_.zones,
+      .jobs = {},
+      .absent = [&](const Write& read) { return absent_.contains(JobAbsence(read)); },
+      .trouble = row.trouble};
+  for (const api::ActiveJob& active : cron.active) {
+    const Slot job = objects_.Find(active.uid);
+    if (job != kNoSlot && objects_.job(job) != nullptr && !Controls(head, objects_.head(job)))
+      facts.others.push_back({.head = &objects_.head(job), .job = objects_.job(job)});
+  }
   for (const Slot job : objects_.DependentsOf(head.uid)) {
     if (objects_.job(job) != nullptr && Controls(head, objects_.head(job)))
       facts.jobs.push_back({.head = &objects_.head(job), .job = objects_.job(job)});
