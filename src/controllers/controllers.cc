@@ -694,6 +694,9 @@ void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
     hasher.Add(uid).AddVersion(scale.version).Add(scale.replicas.value_or(-1)).Add(scale.ends.ns);
   const FailureRecord seen = row.failures_seen.value_or(FailureRecord{.counted = -1});
   hasher.Add(seen.failures).Add(seen.last.ns).Add(seen.counted);
+  const TriggerTimes triggers = row.triggers.value_or(TriggerTimes{});
+  hasher.Add(row.triggers.has_value()).Add(triggers.service.ns).Add(triggers.pods.size());
+  for (const auto& [pod, time] : triggers.pods) hasher.Add(pod).Add(time.ns);
   hasher.Add(row.failed).Add(row.failures).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {

@@ -143,10 +143,11 @@ class Controllers final : public env::Actor {
     ReadSince read;                              // Of a Job with a Workload, see PlanWorkload().
     ScaleReads scales;                           // Of a budget, see PlanBudget().
     std::optional<FailureRecord> failures_seen;  // Of a Job that had any.
+    std::optional<TriggerTimes> triggers;        // Of a Service, see PlanService().
 
     // Whether it tells nothing while no call is under way.
     [[nodiscard]] bool idle() const {
-      return empty.empty() && scales.empty() && !failures_seen.has_value();
+      return empty.empty() && scales.empty() && !failures_seen.has_value() && !triggers.has_value();
     }
   };
   struct CallRow {
@@ -243,6 +244,7 @@ class Controllers final : public env::Actor {
   void Work(Instant now, env::Outbox& out);
   void Reconcile(Instant now, const Key& key, env::Outbox& out);
   [[nodiscard]] Plan PlanFor(const Key& key, Instant now);
+  [[nodiscard]] Plan PlanForService(const std::string& id, const Row& row);
   [[nodiscard]] Plan PlanForReplicaSet(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForDeployment(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);

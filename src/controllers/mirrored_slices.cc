@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view kSkipLabel = "endpointslice.kubernetes.io/skip-mirror";
 constexpr std::string_view kLeaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
-constexpr std::string_view kTriggerTime = "endpoints.kubernetes.io/last-change-trigger-time";
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 // Whether somebody else keeps these Endpoints, for a Service.

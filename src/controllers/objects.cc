@@ -190,6 +190,7 @@ PodFacts FactsOf(const api::Pod& pod) {
   if (!pod.pod_ip.empty()) facts.ips = {pod.pod_ip};
   facts.ips.insert(facts.ips.end(), pod.other_pod_ips.begin(), pod.other_pod_ips.end());
   for (const api::PodCondition& condition : pod.conditions) {
+    if (condition.type == "Ready") facts.ready_changed = condition.transition;
     if (condition.status != "True") continue;
     if (condition.type == "Ready") {
       facts.ready = true;

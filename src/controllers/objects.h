@@ -71,7 +71,8 @@ struct PodFacts {
   // The same, if a deletion must follow; else Never().
   Instant disrupted_since = Instant::Never();
   Instant ready_since;
-  Instant started;  // status.startTime
+  Instant ready_changed;  // When it came to be ready, or not.
+  Instant started;        // status.startTime
   // When it ended, as far as it tells: its last container did, it was ready no more, its deletion
   // began, or it was made.
   Instant finished;

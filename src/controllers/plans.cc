@@ -53,7 +53,8 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
   const bool of_objects = std::ranges::any_of(plan.writes, [](const Write& write) {
     return write.verb == Verb::kCreate || write.verb == Verb::kDelete;
   });
-  if (known != rows_.end() && known->second.trouble.has_value() && !of_objects) {
+  const bool by_trouble = key.part != Part::kService && key.part != Part::kNode;
+  if (known != rows_.end() && known->second.trouble.has_value() && !of_objects && by_trouble) {
     // What was refused is not wanted any more.
     known->second.trouble.reset();
     plan = PlanFor(key, now);
@@ -61,7 +62,8 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
   for (Told& told : plan.told) Tell(now, key, std::move(told));
   if (plan.wake != Instant::Never()) Enqueue(std::max(plan.wake, now), key);
   if (plan.writes.empty()) {
-    const bool gone = key.part != Part::kNode && objects_.Find(key.id) == kNoSlot;
+    const bool of_name = key.part == Part::kNode || key.part == Part::kService;
+    const bool gone = !of_name && objects_.Find(key.id) == kNoSlot;
     if (known != rows_.end() && (gone || known->second.idle())) rows_.erase(known);
     return;
   }
@@ -84,7 +86,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
   const Row& row = known == rows_.end() ? empty : known->second;
   if (key.part == Part::kPodGroup) return PlanPodGroup(objects_, key.id, row.owner_read);
   if (key.part == Part::kWorkload) return PlanForWorkload(key.id, row.read, now);
-  if (key.part == Part::kService) return PlanService(objects_, key.id);
+  if (key.part == Part::kService) return PlanForService(key.id, row);
   if (key.part == Part::kLeftEndpoints) return PlanLeftEndpoints(objects_, key.id);
   if (key.part == Part::kMirror) return PlanMirror(objects_, key.id);
   const Slot slot = objects_.Find(key.id);
@@ -168,6 +170,13 @@ std::vector<PodRef> OrphansFor(const Objects& objects, const Head& owner,
 }
 
 }  // namespace
+
+Plan Controllers::PlanForService(const std::string& id, const Row& row) {
+  std::optional<TriggerTimes> seen = row.triggers;
+  Plan plan = PlanService(objects_, id, seen);
+  if (seen != row.triggers) rows_[{Part::kService, id}].triggers = std::move(seen);
+  return plan;
+}
 
 Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
   const Head& head = objects_.head(slot);

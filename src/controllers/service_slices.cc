@@ -16,6 +16,10 @@ std::string BodyOf(const SliceFacts& facts) {
          PortsText(facts.ports);
 }
 
+api::StringMap TriggerOf(const SliceMeta& meta) {
+  return {{std::string(kTriggerTime), meta.trigger_time}};
+}
+
 Write CreateSlice(const SliceMeta& meta, const Slice& slice) {
   Write create =
       CreateOf(api::KindId::kEndpointSlice, meta.owner->namespace_name, meta.owner->name + "-");
@@ -24,6 +28,7 @@ Write CreateSlice(const SliceMeta& meta, const Slice& slice) {
                     OwnersText({ControllerReference(*meta.owner)});
   if (meta.annotated && !meta.annotations.empty())
     create.metadata += R"(,"annotations":)" + MapText(meta.annotations);
+  if (!meta.annotated) AddMembers(create.metadata, AnnotationsPatch({}, TriggerOf(meta)));
   create.body = R"("addressType":)" + client::JsonString(slice.facts.address_type) + "," +
                 BodyOf(slice.facts);
   return create;
@@ -34,6 +39,8 @@ Write PatchSlice(const SliceMeta& meta, const Slice& slice) {
   patch.metadata = MapPatch("labels", slice.head->labels, meta.labels);
   if (meta.annotated)
     patch.metadata += "," + MapPatch("annotations", slice.facts.annotations, meta.annotations);
+  if (!meta.annotated)
+    AddMembers(patch.metadata, AnnotationsPatch(slice.facts.annotations, TriggerOf(meta)));
   if (!OwnedBy(*slice.head, *meta.owner))
     patch.metadata += R"(,"ownerReferences":)" + OwnersText({ControllerReference(*meta.owner)});
   patch.body = BodyOf(slice.facts);
@@ -93,6 +100,22 @@ std::string MapPatch(std::string_view member, const api::StringMap& before,
   }
   if (out.back() == ',') out.pop_back();
   return out + "}";
+}
+
+std::string AnnotationsPatch(const api::StringMap& before, const api::StringMap& wanted) {
+  std::string members;
+  for (const auto& [key, value] : wanted) {
+    const auto now = api::Find(before, key);
+    if (now.value_or("") == value && now.has_value() != value.empty()) continue;
+    members += members.empty() ? "" : ",";
+    members += client::JsonString(key) + ":" +
+               (value.empty() ? std::string("null") : client::JsonString(value));
+  }
+  return members.empty() ? members : R"("annotations":{)" + members + "}";
+}
+
+void AddMembers(std::string& metadata, std::string_view members) {
+  if (!members.empty()) metadata.append(",").append(members);
 }
 
 bool MayCreateFor(const Objects& objects, const Head& owner) {

@@ -17,6 +17,7 @@ inline constexpr std::string_view kSliceManagedByLabel = "endpointslice.kubernet
 inline constexpr std::string_view kSliceController = "endpointslice-controller.k8s.io";
 inline constexpr std::string_view kMirrorController = "endpointslicemirroring-controller.k8s.io";
 inline constexpr std::string_view kHeadlessLabel = "service.kubernetes.io/headless";
+inline constexpr std::string_view kTriggerTime = "endpoints.kubernetes.io/last-change-trigger-time";
 
 // A slice that is there, or is to be made; what of it is to be written.
 struct Slice {
@@ -34,7 +35,8 @@ struct SliceMeta {
   const Head* owner = nullptr;
   api::StringMap labels;
   api::StringMap annotations;
-  bool annotated = false;  // Annotations are the owner's; else they are nobody's business.
+  bool annotated = false;    // Annotations are the owner's; else they are nobody's business,
+  std::string trigger_time;  // but for when what is written began; empty: that isn't known.
   bool may_create = true;
 };
 
@@ -49,6 +51,13 @@ void AppendSliceWrites(const SliceMeta& meta, std::vector<Slice> slices, std::ve
 // Members of metadata that make a map what it should be: `"labels":{"a":"1","old":null}`.
 [[nodiscard]] std::string MapPatch(std::string_view member, const api::StringMap& before,
                                    const api::StringMap& after);
+
+// `"annotations":{}` with the members that make these what they should be; an empty value: none.
+// Empty when they are.
+[[nodiscard]] std::string AnnotationsPatch(const api::StringMap& before,
+                                           const api::StringMap& wanted);
+
+void AddMembers(std::string& metadata, std::string_view members);
 
 // Objects are made only for an owner that stays, in a namespace that stays.
 [[nodiscard]] bool MayCreateFor(const Objects& objects, const Head& owner);

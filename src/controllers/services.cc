@@ -80,6 +80,27 @@ View ViewOf(const Objects& objects, Slot slot) {
   return view;
 }
 
+// As upstream's tracker: nothing of what was seen before is told again. Empty: nothing is new.
+std::string TriggerTimeOf(const Objects& objects, Slot service, std::optional<TriggerTimes>& seen) {
+  TriggerTimes now{.pods = {}, .service = objects.head(service).creation};
+  Instant first = Instant::Never();
+  const bool known = seen.has_value();
+  const auto note = [&](Instant time, Instant before) {
+    if (time > before) first = std::min(first, time);
+  };
+  for (const Slot slot : objects.SelectedBy(service)) {
+    const PodRef pod = objects.pod_ref(slot);
+    if (pod.facts->ready_changed.ns == 0) continue;
+    now.pods.emplace(pod.head->name, pod.facts->ready_changed);
+    if (!known) continue;
+    const auto before = seen->pods.find(pod.head->name);
+    note(pod.facts->ready_changed, before == seen->pods.end() ? Instant{} : before->second);
+  }
+  note(now.service, known ? seen->service : Instant{});
+  if (!known || *seen != now) seen = std::move(now);
+  return first == Instant::Never() || first.ns == 0 ? std::string() : client::SecondsTime(first);
+}
+
 // ---- EndpointSlices -----------------------------------------------------------------------------
 
 // What an endpoint is found again by: other members change in place.
@@ -268,10 +289,11 @@ api::StringMap SliceLabels(const View& view) {
   return labels;
 }
 
-void PlanSlices(const View& view, Plan& plan) {
+void PlanSlices(const View& view, const std::string& trigger_time, Plan& plan) {
   const SliceMeta meta{.owner = &view.head,
                        .labels = SliceLabels(view),
                        .annotations = {},
+                       .trigger_time = trigger_time,
                        .may_create = MayCreateFor(view.objects, view.head)};
   std::vector<Slice> known =
       SlicesOf(view.objects, view.head.namespace_name, view.head.name, kSliceController);
@@ -311,7 +333,7 @@ std::vector<EndpointSubset> SubsetsOf(const View& view) {
   return Repacked(subsets);
 }
 
-void PlanEndpoints(const View& view, Plan& plan) {
+void PlanEndpoints(const View& view, const std::string& trigger_time, Plan& plan) {
   std::vector<EndpointSubset> subsets = SubsetsOf(view);
   const bool truncated = Truncate(subsets);
   api::StringMap labels = view.head.labels;
@@ -320,13 +342,13 @@ void PlanEndpoints(const View& view, Plan& plan) {
   Put(labels, kEndpointsManagedByLabel, std::string(kEndpointsController));
   const Slot slot =
       view.objects.Find(api::KindId::kEndpoints, view.head.namespace_name, view.head.name);
-  const std::string annotation =
-      std::string(R"("annotations":{")").append(kOverCapacity).append("\":");
+  const api::StringMap annotations = {{std::string(kTriggerTime), trigger_time},
+                                      {std::string(kOverCapacity), truncated ? "truncated" : ""}};
   if (slot == kNoSlot) {
     if (!MayCreateFor(view.objects, view.head)) return;
     Write create = CreateOf(api::KindId::kEndpoints, view.head.namespace_name, view.head.name);
     create.metadata = R"("labels":)" + MapText(labels);
-    if (truncated) create.metadata += "," + annotation + R"("truncated"})";
+    AddMembers(create.metadata, AnnotationsPatch({}, annotations));
     create.body = R"("subsets":)" + SubsetsText(subsets);
     plan.writes.push_back(std::move(create));
     return;
@@ -338,8 +360,7 @@ void PlanEndpoints(const View& view, Plan& plan) {
   if (head.labels == labels && marked == truncated && Repacked(known.subsets) == subsets) return;
   Write patch = PatchOf(head);
   patch.metadata = MapPatch("labels", head.labels, labels);
-  if (truncated || marked)
-    patch.metadata += "," + annotation + (truncated ? R"("truncated"})" : "null}");
+  AddMembers(patch.metadata, AnnotationsPatch(known.annotations, annotations));
   patch.body = R"("subsets":)" + SubsetsText(subsets);
   plan.writes.push_back(std::move(patch));
 }
@@ -362,11 +383,12 @@ std::string_view ServiceNameOf(const Head& slice) {
   return api::Find(slice.labels, kServiceNameLabel).value_or("");
 }
 
-Plan PlanService(const Objects& objects, std::string_view id) {
+Plan PlanService(const Objects& objects, std::string_view id, std::optional<TriggerTimes>& seen) {
   Plan plan;
   const auto [space, name] = NamesOf(id);
   const Slot slot = objects.Find(api::KindId::kService, space, name);
   if (slot == kNoSlot) {
+    seen.reset();
     const Slot left = objects.Find(api::KindId::kEndpoints, space, name);
     const bool ours =
         left != kNoSlot &&
@@ -376,8 +398,9 @@ Plan PlanService(const Objects& objects, std::string_view id) {
   const ServiceFacts& service = *objects.service(slot);
   if (service.external || !service.selects) return plan;
   const View view = ViewOf(objects, slot);
-  PlanSlices(view, plan);
-  PlanEndpoints(view, plan);
+  const std::string trigger_time = TriggerTimeOf(objects, slot, seen);
+  PlanSlices(view, trigger_time, plan);
+  PlanEndpoints(view, trigger_time, plan);
   plan.rest =
       std::min(kServiceRestMax, Duration::Milliseconds(static_cast<int64_t>(view.pods.size())));
   return plan;

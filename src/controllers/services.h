@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,13 @@ inline constexpr size_t kMirroredMax = 1000;
 // rollout writes is bounded by endpoints a second, whatever the size of its Service.
 inline constexpr Duration kServiceRestMax = Duration::Seconds(1);
 
+// What the last plan of a Service saw: by the name of each pod that it selects.
+struct TriggerTimes {
+  std::map<std::string, Instant, std::less<>> pods;
+  Instant service;
+  bool operator==(const TriggerTimes&) const = default;
+};
+
 // A Service, Endpoints or what is of them, by name.
 [[nodiscard]] std::string ServiceId(std::string_view namespace_name, std::string_view name);
 
@@ -35,7 +44,10 @@ inline constexpr Duration kServiceRestMax = Duration::Seconds(1);
 // upstream changes them: those that have to change anyway are filled up first, then one that has
 // room for all that is left, and only then new ones are made; one without endpoints stays for each
 // IP family. Cost: O(pods of the Service, log of the namespace).
-[[nodiscard]] Plan PlanService(const Objects& objects, std::string_view id);
+// What is written says when it began: the earliest of the times at which pods came to be ready, or
+// not, that were not seen at the last plan, `seen`; at the first plan when the Service was made.
+[[nodiscard]] Plan PlanService(const Objects& objects, std::string_view id,
+                               std::optional<TriggerTimes>& seen);
 
 // A Service has gone: so do Endpoints of its name, whoever made them.
 [[nodiscard]] Plan PlanLeftEndpoints(const Objects& objects, std::string_view id);

@@ -191,6 +191,59 @@ TEST_F(ServicesTest, TheReadyPodsOfAService) {
   ExpectAtRest();
 }
 
+// As upstream's tracker: the first time when the Service was made, then the earliest of what became
+// ready, or not, since the last look; none where the write has another reason.
+TEST_F(ServicesTest, WhatIsWrittenSaysWhenItBegan) {
+  const auto turn = [&](const std::string& pod, bool ready) {
+    const std::string time = api::PrintTimestamp(api_.now);
+    Patch(kPods + "/" + pod + "/status",
+          fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"{}",)"
+                      R"("lastTransitionTime":"{}"}}]}}}})",
+                      ready ? "True" : "False", time));
+    return time;
+  };
+  const std::string made = api::PrintTimestamp(api_.now);
+  Make(kServices, fmt::format(R"({{"metadata":{{"name":"web","creationTimestamp":"{}"}},"spec":{{)"
+                              R"("selector":{{"app":"web"}},"ipFamilies":["IPv4"],)"
+                              R"("ports":[{{"port":80}}]}}}})",
+                              made));
+  Pass(2);
+  const std::string slice = api_.Paths(kSlices).at(0);
+  const auto annotation = [&](const std::string& path) {
+    return Text(path, "/metadata/annotations/endpoints.kubernetes.io~1last-change-trigger-time");
+  };
+  EXPECT_EQ(annotation(slice), made);
+  EXPECT_EQ(annotation(kEndpoints + "/web"), made);
+  MakePod("a");
+  MakePod("b", {.ip = "10.0.0.2"});
+  const std::string first = turn("a", true);
+  api_.now = api_.now + Duration::Seconds(3);
+  turn("b", true);
+  Pass(2);
+  EXPECT_EQ(annotation(slice), first);
+  EXPECT_EQ(annotation(kEndpoints + "/web"), first);
+  const std::string lost = turn("b", false);
+  Pass(2);
+  EXPECT_EQ(annotation(slice), lost);
+  EXPECT_EQ(annotation(kEndpoints + "/web"), lost);
+  Patch("/api/v1/nodes/n1", R"({"metadata":{"labels":{"topology.kubernetes.io/zone":"z2"}}})");
+  Pass(2);
+  EXPECT_EQ(annotation(slice), "none");
+  EXPECT_EQ(annotation(kEndpoints + "/web"), lost) << "written though it is the same";
+  ExpectAtRest();
+  // One that is made anew is another.
+  Delete(kServices + "/web");
+  Pass(2);
+  const std::string again = api::PrintTimestamp(api_.now);
+  Make(kServices, fmt::format(R"({{"metadata":{{"name":"web","creationTimestamp":"{}"}},"spec":{{)"
+                              R"("selector":{{"app":"web"}},"ipFamilies":["IPv4"],)"
+                              R"("ports":[{{"port":80}}]}}}})",
+                              again));
+  Pass(2);
+  EXPECT_EQ(annotation(kEndpoints + "/web"), again);
+  ExpectAtRest();
+}
+
 TEST_F(ServicesTest, PortsAreWhatTheContainersCallThem) {
   MakeService("", R"({"name":"h","port":80,"targetPort":"web","protocol":"TCP"},)"
                   R"({"name":"d","port":53,"targetPort":"dns","protocol":"UDP","appProtocol":"x"},)"
