@@ -186,7 +186,7 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
     std::string_view component = ComponentOf(key.part);
     if (key.part == Part::kCollector) component = "garbage-collector-controller";
     if (key.part == Part::kNode) {
-      component = told->reason == "NodeNotReady" ? "node-controller" : "taint-eviction-controller";
+      component = told->reason == "TaintManagerEviction" ? kTaintController : "node-controller";
     }
     recorder_.Tell(now, objects_.head(about), component, std::move(*told));
   }

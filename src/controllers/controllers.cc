@@ -472,6 +472,12 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
   EnqueueController(now, head);
   // Whose pod is gone may go; which it named is not known any more.
   if (difference.removed) {
+    if (const auto pending = pending_evictions_.find(head.uid);
+        pending != pending_evictions_.end()) {
+      if (options_.events && pending->second > now)
+        recorder_.Tell(now, head, kTaintController, CancelledEviction(head));
+      pending_evictions_.erase(pending);
+    }
     for (const Slot slot : objects_.In(api::KindId::kPersistentVolumeClaim, head.namespace_name)) {
       const Head& claim = objects_.head(slot);
       if (claim.deletion.has_value()) Enqueue(now, {Part::kProtection, claim.uid});
@@ -644,11 +650,17 @@ void Controllers::NoteNode(Instant now, const Head& head) {
   NodeRow& row = nodes_[head.name];
   const Slot slot = objects_.Find(head.uid);
   if (slot == kNoSlot) {
+    TellOfNode(now, head, "RemovingNode",
+               fmt::format("Removing Node {} from Controller", head.name));
     // Its pods are collected when it stays away.
     row = NodeRow{.missing_since = now};
     return Enqueue(now, {Part::kNode, head.name});
   }
   if (row.missing_since.ns != 0) row = NodeRow{};
+  if (std::exchange(row.registered, head.uid) != head.uid) {
+    TellOfNode(now, head, "RegisteredNode",
+               fmt::format("Registered Node {} in Controller", head.name));
+  }
   const api::Node& node = *objects_.node(slot);
   Instant heartbeat = row.heartbeat;
   for (const api::NodeCondition& condition : node.conditions) {
@@ -667,6 +679,14 @@ void Controllers::NoteNode(Instant now, const Head& head) {
   }
   row.taints_seen = std::move(seen);
   Enqueue(now, {Part::kNode, head.name});
+}
+
+void Controllers::TellOfNode(Instant now, const Head& node, std::string_view reason,
+                             std::string_view event) {
+  if (!options_.events) return;
+  recorder_.Tell(now, node, "node-controller",
+                 {.reason = std::string(reason),
+                  .message = fmt::format("Node {} event: {}", node.name, event)});
 }
 
 void Controllers::NoteLease(Instant now, const Head& head) {
@@ -707,7 +727,8 @@ void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
 
 void Controllers::AddTo(Hasher& hasher, const NodeRow& row) {
   hasher.Add(row.last_sign.ns).Add(row.renewed.ns).Add(row.heartbeat.ns);
-  hasher.Add(row.missing_since.ns).Add(row.missing_read).Add(row.taints_seen.size());
+  hasher.Add(row.missing_since.ns).Add(row.missing_read).Add(row.registered);
+  hasher.Add(row.taints_seen.size());
   for (const auto& [key, seen] : row.taints_seen) hasher.Add(key).Add(seen.ns);
 }
 
@@ -730,6 +751,8 @@ void Controllers::AddTo(Hasher& hasher) const {
   hasher.Add(followed_.size());
   for (const auto& [defined, followed] : followed_)
     hasher.Add(defined).Add(followed.uid).Add(followed.resource.version);
+  hasher.Add(pending_evictions_.size());
+  for (const auto& [pod, due] : pending_evictions_) hasher.Add(pod).Add(due.ns);
   hasher.Add(nodes_.size());
   for (const auto& [name, row] : nodes_) {
     hasher.Add(name);

@@ -176,6 +176,7 @@ class Controllers final : public env::Actor {
     Instant heartbeat;  // As the Ready condition says.
     Instant missing_since;
     bool missing_read = false;
+    std::string registered;  // The uid of the node that was told of.
     std::map<std::string, Instant> taints_seen;
   };
 
@@ -237,6 +238,7 @@ class Controllers final : public env::Actor {
   void EnqueueWorkload(Instant now, std::string_view job_uid);
   void EnqueueForCollector(Instant now, const Head& head, const Difference& difference);
   void NoteNode(Instant now, const Head& head);
+  void TellOfNode(Instant now, const Head& node, std::string_view reason, std::string_view event);
   void NoteLease(Instant now, const Head& head);
   void Enqueue(Instant at, Key key);
 
@@ -316,6 +318,7 @@ class Controllers final : public env::Actor {
   std::set<std::pair<Instant, Key>> queue_;  // The same, by time.
   std::map<uint64_t, CallRow> calls_;
   std::map<std::string, NodeRow, std::less<>> nodes_;
+  PendingEvictions pending_evictions_;
   Instant last_any_sign_;
   Absences absent_;
   // Objects that were gone by an answer while the watch may still tell of their life.

@@ -106,6 +106,22 @@ void PlanTaints(const Objects& objects, const NodeFacts& facts, Instant now, Pla
   plan.writes.push_back(std::move(patch));
 }
 
+// The labels of old say what those of today do.
+void PlanLabels(const Head& head, Plan& plan) {
+  std::string wanted;
+  for (const std::string_view label : {"kubernetes.io/os", "kubernetes.io/arch"}) {
+    const auto value = api::Find(head.labels, label);
+    const std::string old = "beta." + std::string(label);
+    if (!value.has_value() || api::Find(head.labels, old) == value) continue;
+    wanted +=
+        fmt::format(R"({}"{}":{})", wanted.empty() ? "" : ",", old, client::JsonString(*value));
+  }
+  if (wanted.empty()) return;
+  Write patch = PatchOf(head);
+  patch.metadata = R"("labels":{)" + wanted + "}";
+  plan.writes.push_back(std::move(patch));
+}
+
 // True when the node is silent and the write of it is planned.
 bool PlanSilence(const Objects& objects, const NodeFacts& facts, const LifecycleTiming& timing,
                  Instant now, Plan& plan) {
@@ -127,6 +143,12 @@ bool PlanSilence(const Objects& objects, const NodeFacts& facts, const Lifecycle
                           .transition = now});
   }
   plan.writes.push_back(ConditionsPatch(objects.head(facts.slot), conditions));
+  if (StatusOf(node, "Ready") == "True") {
+    plan.writes.back().told = {
+        {.reason = "NodeNotReady",
+         .message = fmt::format("Node {} status is now: NodeNotReady", facts.name),
+         .about = objects.head(facts.slot).uid}};
+  }
   return true;
 }
 
@@ -165,16 +187,23 @@ Write Disrupt(const Head& pod, std::string_view reason, std::string message, Ins
                          more);
 }
 
-void PlanEvictions(const Objects& objects, const NodeFacts& facts, Instant now, Plan& plan) {
+void PlanEvictions(const Objects& objects, const NodeFacts& facts, Instant now,
+                   PendingEvictions& pending, Plan& plan) {
   const api::Node& node = *objects.node(facts.slot);
-  if (facts.all_silent ||
-      std::ranges::none_of(node.taints, [](const auto& t) { return t.effect == kNoExecute; })) {
-    return;
-  }
+  const bool tainted =
+      std::ranges::any_of(node.taints, [](const auto& t) { return t.effect == kNoExecute; });
+  if ((tainted && facts.all_silent) || (!tainted && pending.empty())) return;
   for (const Slot slot : objects.PodsOn(facts.name)) {
     const PodRef pod = objects.pod_ref(slot);
     if (pod.head->deletion.has_value()) continue;
     const Instant due = EvictionTime(*pod.facts, node, facts.taints_seen);
+    const auto planned = pending.find(pod.head->uid);
+    // What is now due at once was not what it waited for.
+    const bool waits = due > now && due != Instant::Never();
+    if (planned != pending.end() && !waits && planned->second > now)
+      plan.told.push_back(CancelledEviction(*pod.head));
+    if (planned != pending.end() && !waits) pending.erase(planned);
+    if (waits) pending[pod.head->uid] = due;
     if (due > now) {
       plan.WakeAt(due);
       continue;
@@ -253,8 +282,14 @@ Instant EvictionTime(const PodFacts& pod, const api::Node& node,
   return due;
 }
 
+Told CancelledEviction(const Head& pod) {
+  return {.reason = "TaintManagerEviction",
+          .message = fmt::format("Cancelling deletion of Pod {}/{}", pod.namespace_name, pod.name),
+          .about = pod.uid};
+}
+
 Plan PlanNode(const Objects& objects, const NodeFacts& facts, const LifecycleTiming& timing,
-              Instant now) {
+              Instant now, PendingEvictions& pending) {
   Plan plan;
   if (facts.slot == kNoSlot) {
     PlanOrphans(objects, facts, timing, now, plan);
@@ -264,10 +299,11 @@ Plan PlanNode(const Objects& objects, const NodeFacts& facts, const LifecycleTim
   // Whether the others speak again is not this node's news.
   if (facts.all_silent) plan.WakeAt(now + Duration::Seconds(5));
   PlanTaints(objects, facts, now, plan);
+  if (plan.writes.empty()) PlanLabels(objects.head(facts.slot), plan);
   if (!plan.writes.empty()) return plan;
   PlanUnready(objects, facts, now, plan);
   if (!plan.writes.empty()) return plan;
-  PlanEvictions(objects, facts, now, plan);
+  PlanEvictions(objects, facts, now, pending, plan);
   return plan;
 }
 

@@ -17,6 +17,9 @@
 //   node gone for `quarantine` -------> its pods Failed, then deleted
 namespace berth::controllers {
 
+// Who tells of evictions by taints.
+inline constexpr std::string_view kTaintController = "taint-eviction-controller";
+
 struct LifecycleTiming {
   // Of silence until a node counts as lost; Kubernetes 1.36 waits 50 s, lease 40 s.
   Duration grace = Duration::Seconds(50);
@@ -36,9 +39,16 @@ struct NodeFacts {
   const std::map<std::string, Instant>& taints_seen;
 };
 
+// When pods will have to go, by their uids: what comes in between is told of.
+using PendingEvictions = std::map<std::string, Instant, std::less<>>;
+
 // A function of the facts: conditions, taints, evictions, and what is left of nodes that are gone.
+// Brings `pending` up to date for the node's pods.
 [[nodiscard]] Plan PlanNode(const Objects& objects, const NodeFacts& facts,
-                            const LifecycleTiming& timing, Instant now);
+                            const LifecycleTiming& timing, Instant now, PendingEvictions& pending);
+
+// Of an eviction by a taint that was called off.
+[[nodiscard]] Told CancelledEviction(const Head& pod);
 
 // When a pod must leave a node with these taints: Never() if it tolerates all of them for ever.
 [[nodiscard]] Instant EvictionTime(const PodFacts& pod, const api::Node& node,

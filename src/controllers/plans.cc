@@ -378,7 +378,7 @@ Plan Controllers::PlanForNode(const std::string& name, Instant now) {
                    .missing_read = row.missing_read,
                    .all_silent = last_any_sign_ + options_.lifecycle.grace <= now,
                    .taints_seen = row.taints_seen},
-                  options_.lifecycle, now);
+                  options_.lifecycle, now, pending_evictions_);
 }
 
 // Ended pods stay for users to look at, but not without bound.

@@ -700,11 +700,12 @@ TEST(NodeLifecycle, ANodeThatIsMissedIsReadBeforeItsPodsGo) {
   const std::map<std::string, Instant> none;
   NodeFacts facts{.name = "n", .missing_since = kNow, .taints_seen = none};
   const LifecycleTiming timing;
-  EXPECT_EQ(PlanNode(objects, facts, timing, kNow).wake, kNow + timing.quarantine);
+  PendingEvictions pending;
+  EXPECT_EQ(PlanNode(objects, facts, timing, kNow, pending).wake, kNow + timing.quarantine);
   const Instant later = kNow + timing.quarantine;
-  EXPECT_EQ(Lines(PlanNode(objects, facts, timing, later)), "read Node n\n");
+  EXPECT_EQ(Lines(PlanNode(objects, facts, timing, later, pending)), "read Node n\n");
   facts.missing_read = true;
-  EXPECT_EQ(Lines(PlanNode(objects, facts, timing, later)).substr(0, 35),
+  EXPECT_EQ(Lines(PlanNode(objects, facts, timing, later, pending)).substr(0, 35),
             "patch-status Pod d/p uid-p@1 \"statu");
 }
 

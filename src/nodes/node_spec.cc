@@ -163,6 +163,8 @@ std::string NodeDocument(const NodeSpec& spec, const NodeNetwork& network,
   Set(labels, "kubernetes.io/hostname", spec.name);
   Set(labels, "kubernetes.io/os", "linux");
   Set(labels, "kubernetes.io/arch", "amd64");
+  Set(labels, "beta.kubernetes.io/os", "linux");
+  Set(labels, "beta.kubernetes.io/arch", "amd64");
   std::string out = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":)";
   AppendJsonString(out, spec.name);
   out += ',';

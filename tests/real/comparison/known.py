@@ -84,12 +84,9 @@ Parts of what is served that do less than upstream's, so that valid requests are
 | `kubernetes.io/enforce-mountable-secrets` of ServiceAccounts | holds for new pods, not for what pods/ephemeralcontainers adds |
 | answers of webhooks | up to 3 MiB (docs/design/0022-webhooks.md) |
 | keys in YAML that differ by their type alone (`1` and `"1"`) | one key, of which it is said that it stands twice |
-| Events of nodes and taints | RegisteredNode is not written, nor that a pod's eviction by a taint was called off |
-| MissingJob of a CronJob whose Job ended and went before it was seen to have ended | SawCompletedJob |
 | internalTrafficPolicy of a Service that is an ExternalName | none; upstream keeps one that it tells nobody, which is there again when the type changes back, and whose managers a write of it may change otherwise |
 | a pod with several claims of a class whose volumes nobody makes | it waits where their volumes say where they are in different words (docs/design/0021-endpoints-and-volumes.md) |
-| a claim that waited for its pod and got a volume that was there already | it keeps the annotation with the node that was chosen |
-| `endpoints.kubernetes.io/last-change-trigger-time` of Endpoints and EndpointSlices | not set |""".splitlines()
+| a claim that waited for its pod and got a volume that was there already | it keeps the annotation with the node that was chosen |""".splitlines()
 
 
 def unserved_table(kinds):
