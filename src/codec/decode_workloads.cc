@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -476,6 +477,8 @@ void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
       Read(errors, "spec.revisionHistoryLimit", value, out.revision_history_limit);
     } else if (key == "progressDeadlineSeconds") {
       Read(errors, "spec.progressDeadlineSeconds", value, out.progress_deadline_seconds);
+      if (out.progress_deadline_seconds == std::numeric_limits<int32_t>::max())
+        out.progress_deadline_seconds.reset();
     } else if (key == "paused") {
       Read(errors, "spec.paused", value, out.paused);
     }

@@ -172,19 +172,19 @@ void Planner::NotePause() {
   if (known != nullptr && known->reason == kTimedOut) return;
   const bool noted = known != nullptr && known->reason == "DeploymentPaused";
   if (deployment_.paused && !noted) {
-    SetCondition(conditions_,
-                 {.type = std::string(kProgressing),
-                  .status = "Unknown",
-                  .reason = "DeploymentPaused",
-                  .message = "Deployment is paused"},
-                 now_);
+    ReplaceCondition(conditions_,
+                     {.type = std::string(kProgressing),
+                      .status = "Unknown",
+                      .reason = "DeploymentPaused",
+                      .message = "Deployment is paused"},
+                     now_);
   } else if (!deployment_.paused && noted) {
-    SetCondition(conditions_,
-                 {.type = std::string(kProgressing),
-                  .status = "Unknown",
-                  .reason = "DeploymentResumed",
-                  .message = "Deployment is resumed"},
-                 now_);
+    ReplaceCondition(conditions_,
+                     {.type = std::string(kProgressing),
+                      .status = "Unknown",
+                      .reason = "DeploymentResumed",
+                      .message = "Deployment is resumed"},
+                     now_);
   }
 }
 
@@ -235,12 +235,12 @@ bool Planner::EnsureNew(bool create) {
   SetRevision(std::string(planned.value_or(known.value_or(""))));
   if (deployment_.progress_deadline_seconds.has_value() &&
       api::Find(conditions_, kProgressing) == nullptr) {
-    SetCondition(conditions_,
-                 {.type = std::string(kProgressing),
-                  .status = "True",
-                  .reason = "FoundNewReplicaSet",
-                  .message = fmt::format("Found new replica set \"{}\"", set->head().name)},
-                 now_);
+    ReplaceCondition(conditions_,
+                     {.type = std::string(kProgressing),
+                      .status = "True",
+                      .reason = "FoundNewReplicaSet",
+                      .message = fmt::format("Found new replica set \"{}\"", set->head().name)},
+                     now_);
   }
   return true;
 }

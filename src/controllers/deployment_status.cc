@@ -37,14 +37,15 @@ void JudgeProgress(StatusFacts& facts, const api::Deployment& after, Instant now
   const api::Condition* known = api::Find(facts.conditions, kProgressing);
   const bool was_complete = after.status_replicas == after.updated_replicas && known != nullptr &&
                             known->reason == "NewReplicaSetAvailable";
+  if (!after.progress_deadline_seconds.has_value()) RemoveCondition(facts.conditions, kProgressing);
   if (!after.progress_deadline_seconds.has_value() || was_complete) return;
   if (IsComplete(after)) {
-    SetCondition(facts.conditions,
-                 {.type = std::string(kProgressing),
-                  .status = "True",
-                  .reason = "NewReplicaSetAvailable",
-                  .message = Subject(facts) + " has successfully progressed."},
-                 now);
+    ReplaceCondition(facts.conditions,
+                     {.type = std::string(kProgressing),
+                      .status = "True",
+                      .reason = "NewReplicaSetAvailable",
+                      .message = Subject(facts) + " has successfully progressed."},
+                     now);
     return;
   }
   if (Progressed(facts.deployment, after)) {
@@ -58,12 +59,12 @@ void JudgeProgress(StatusFacts& facts, const api::Deployment& after, Instant now
   if (known == nullptr || known->reason == kTimedOut) return;
   const Instant deadline = known->updated + Duration::Seconds(*after.progress_deadline_seconds);
   if (deadline < now) {
-    SetCondition(facts.conditions,
-                 {.type = std::string(kProgressing),
-                  .status = "False",
-                  .reason = std::string(kTimedOut),
-                  .message = Subject(facts) + " has timed out progressing."},
-                 now);
+    ReplaceCondition(facts.conditions,
+                     {.type = std::string(kProgressing),
+                      .status = "False",
+                      .reason = std::string(kTimedOut),
+                      .message = Subject(facts) + " has timed out progressing."},
+                     now);
     return;
   }
   plan.WakeAt(deadline + Duration::Seconds(1));
@@ -71,13 +72,13 @@ void JudgeProgress(StatusFacts& facts, const api::Deployment& after, Instant now
 
 void JudgeAvailability(StatusFacts& facts, const api::Deployment& after, Instant now) {
   const bool enough = after.available_replicas >= after.replicas - facts.posts.unavailable;
-  SetCondition(facts.conditions,
-               {.type = "Available",
-                .status = enough ? "True" : "False",
-                .reason = enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
-                .message = enough ? "Deployment has minimum availability."
-                                  : "Deployment does not have minimum availability."},
-               now);
+  ReplaceCondition(facts.conditions,
+                   {.type = "Available",
+                    .status = enough ? "True" : "False",
+                    .reason = enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
+                    .message = enough ? "Deployment has minimum availability."
+                                      : "Deployment does not have minimum availability."},
+                   now);
 }
 
 // What keeps pods from being created: the server's refusal of the new ReplicaSet, or that
@@ -85,12 +86,12 @@ void JudgeAvailability(StatusFacts& facts, const api::Deployment& after, Instant
 void JudgeFailure(StatusFacts& facts, Instant now) {
   if (facts.trouble.has_value()) {
     if (facts.deployment.progress_deadline_seconds.has_value()) {
-      SetCondition(facts.conditions,
-                   {.type = std::string(kProgressing),
-                    .status = "False",
-                    .reason = "ReplicaSetCreateError",
-                    .message = "Failed to create new replica set: " + *facts.trouble},
-                   now);
+      ReplaceCondition(facts.conditions,
+                       {.type = std::string(kProgressing),
+                        .status = "False",
+                        .reason = "ReplicaSetCreateError",
+                        .message = "Failed to create new replica set: " + *facts.trouble},
+                       now);
     }
     return;
   }
@@ -102,7 +103,8 @@ void JudgeFailure(StatusFacts& facts, Instant now) {
   if (failure == nullptr) {
     RemoveCondition(facts.conditions, "ReplicaFailure");
   } else {
-    SetCondition(facts.conditions, *failure, now);
+    // It began when the ReplicaSet says so.
+    ReplaceCondition(facts.conditions, *failure, failure->transition);
   }
 }
 
@@ -140,8 +142,8 @@ bool IsComplete(const api::Deployment& deployment) {
 
 void PlanDeploymentStatus(StatusFacts facts, Instant now, Plan& plan) {
   api::Deployment after = After(facts);
-  if (facts.rollout) JudgeProgress(facts, after, now, plan);
   JudgeAvailability(facts, after, now);
+  if (facts.rollout) JudgeProgress(facts, after, now, plan);
   JudgeFailure(facts, now);
   after.conditions = facts.conditions;
   if (after == facts.deployment) return;

@@ -111,5 +111,28 @@ TEST_F(Deployments, ASetMadeByHandIsAdoptedUnderItsName) {
   ExpectAtRest();
 }
 
+// As upstream: what changes of status or reason moves to the end, and that pods are there is judged
+// before the rollout is.
+TEST_F(Deployments, AConditionThatChangesMovesToTheEnd) {
+  const auto types = [&] {
+    return Text(kWeb, "/status/conditions/0/type") + " " + Text(kWeb, "/status/conditions/1/type") +
+           " " + Text(kWeb, "/status/conditions/2/type");
+  };
+  MakeDeployment(2, "one");
+  Patch(kWeb, R"({"spec":{"progressDeadlineSeconds":600}})");
+  RunPods();
+  Pass(2);
+  EXPECT_EQ(types(), "Available Progressing none");
+  Patch(api_.Paths("/pods/").at(0) + "/status",
+        R"({"status":{"conditions":[{"type":"Ready","status":"False"}]}})");
+  Pass(2);
+  EXPECT_EQ(Text(kWeb, "/status/conditions/1/status"), "False");
+  EXPECT_EQ(types(), "Progressing Available none");
+  ExpectAtRest();
+  Patch(kWeb, R"({"spec":{"progressDeadlineSeconds":2147483647}})");
+  Pass(2);
+  EXPECT_EQ(types(), "Available none none");
+}
+
 }  // namespace
 }  // namespace berth::controllers

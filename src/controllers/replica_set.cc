@@ -64,12 +64,12 @@ void PlanStatus(const ReplicaSetFacts& facts, const Counts& counts, Instant now,
       std::ranges::find(conditions, "ReplicaFailure", &api::Condition::type) != conditions.end();
   if (facts.trouble.has_value()) {
     // What was said first stands: others name other pods, and each write of it would be a change.
-    changed = !failing && SetCondition(conditions,
-                                       {.type = "ReplicaFailure",
-                                        .status = "True",
-                                        .reason = facts.trouble->reason,
-                                        .message = facts.trouble->message},
-                                       now);
+    changed = !failing && ReplaceCondition(conditions,
+                                           {.type = "ReplicaFailure",
+                                            .status = "True",
+                                            .reason = facts.trouble->reason,
+                                            .message = facts.trouble->message},
+                                           now);
   } else {
     changed = RemoveCondition(conditions, "ReplicaFailure");
   }

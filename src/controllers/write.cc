@@ -308,8 +308,20 @@ bool SetCondition(std::vector<api::Condition>& conditions, api::Condition condit
   const bool same = at->status == condition.status && at->reason == condition.reason &&
                     at->message == condition.message;
   if (same) return false;
-  // Moved to the end, as Kubernetes' controllers filter and append.
-  conditions.erase(at);
+  *at = std::move(condition);
+  return true;
+}
+
+bool ReplaceCondition(std::vector<api::Condition>& conditions, api::Condition condition,
+                      Instant now) {
+  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
+  condition.updated = now;
+  condition.transition = now;
+  if (at != conditions.end()) {
+    if (at->status == condition.status && at->reason == condition.reason) return false;
+    if (at->status == condition.status) condition.transition = at->transition;
+    conditions.erase(at);
+  }
   conditions.push_back(std::move(condition));
   return true;
 }

@@ -105,9 +105,13 @@ struct Plan {
 [[nodiscard]] api::OwnerReference ControllerReference(api::KindId kind,
                                                       const api::ObjectMeta& meta);
 
-// Sets conditions as Kubernetes does: the transition time moves only with the status. True when
-// something but times changed.
+// Sets conditions as most of Kubernetes does: where they stand, and the transition time moves only
+// with the status. True when something but times changed.
 bool SetCondition(std::vector<api::Condition>& conditions, api::Condition condition, Instant now);
+// As the controllers of Deployments, ReplicaSets and ReplicationControllers do: one whose status or
+// reason is another moves to the end, and a message alone changes nothing.
+bool ReplaceCondition(std::vector<api::Condition>& conditions, api::Condition condition,
+                      Instant now);
 bool RemoveCondition(std::vector<api::Condition>& conditions, std::string_view type);
 
 // Which time beside lastTransitionTime a kind's conditions have.
