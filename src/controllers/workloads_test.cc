@@ -207,35 +207,6 @@ TEST_F(Workloads, AJobWhoseQuotaWasTakenWithoutAWordIsSuspended) {
   ExpectAtRest();
 }
 
-// What it was started with is nobody's wish: it is taken out of the Job before its Workload follows
-// that. Method: its reservation is taken away while it runs, and each write that follows fails.
-TEST_F(Workloads, AJobWhoseReservationWasTakenHasWhatItCameWith) {
-  for (int nth = -1; nth < 6; ++nth) {
-    MakeJob();
-    Pass(1);
-    Admit();
-    EXPECT_EQ(Stands(), kPlaced);
-    int count = 0;
-    api_.fault = [&](const env::HttpRequest& request) {
-      const bool its = request.method == Method::kPatch &&
-                       (request.target.find("/jobs/j") != std::string::npos ||
-                        request.target.find("/workloads/") != std::string::npos);
-      return its && count++ == nth ? FakeApi::Fault::kLoseAnswer : FakeApi::Fault::kNone;
-    };
-    Patch(Workload() + "/status", R"({"status":{"conditions":[],"admission":null}})");
-    Pass(60);
-    api_.fault = nullptr;
-    EXPECT_EQ(Stands(), kHeld) << nth;
-    EXPECT_EQ(Text(kJob, "/metadata/annotations"), "{}") << nth;
-    EXPECT_EQ(Text(Workload(), "/spec/podSets/0/template/spec/nodeSelector"), R"({"disk":"ssd"})");
-    ExpectAtRest();
-    Admit();
-    EXPECT_EQ(Stands(), kPlaced) << nth;
-    api_.Do(Method::kDelete, kJob);
-    Pass(5);
-  }
-}
-
 // What it asks for is asked for when nothing of it runs any more.
 TEST_F(Workloads, AJobThatRanBeforeItHadAQueueAsksWhenItsPodsAreGone) {
   MakeJob({.labels = "", .spec = R"(,"completions":2)"});

@@ -33,6 +33,35 @@ TEST_F(Workloads, AJobByTopologyRunsAgainWhenItsWorkloadWasTakenAway) {
   EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), gates);
 }
 
+// What it was started with is nobody's wish: it is taken out of the Job before its Workload follows
+// that. Method: its reservation is taken away while it runs, and each write that follows fails.
+TEST_F(Workloads, AJobWhoseReservationWasTakenHasWhatItCameWith) {
+  for (int nth = -1; nth < 6; ++nth) {
+    MakeJob();
+    Pass(1);
+    Admit();
+    EXPECT_EQ(Stands(), kPlaced);
+    int count = 0;
+    api_.fault = [&](const env::HttpRequest& request) {
+      const bool its = request.method == Method::kPatch &&
+                       (request.target.find("/jobs/j") != std::string::npos ||
+                        request.target.find("/workloads/") != std::string::npos);
+      return its && count++ == nth ? FakeApi::Fault::kLoseAnswer : FakeApi::Fault::kNone;
+    };
+    Patch(Workload() + "/status", R"({"status":{"conditions":[],"admission":null}})");
+    Pass(60);
+    api_.fault = nullptr;
+    EXPECT_EQ(Stands(), kHeld) << nth;
+    EXPECT_EQ(Text(kJob, "/metadata/annotations"), "{}") << nth;
+    EXPECT_EQ(Text(Workload(), "/spec/podSets/0/template/spec/nodeSelector"), R"({"disk":"ssd"})");
+    ExpectAtRest();
+    Admit();
+    EXPECT_EQ(Stands(), kPlaced) << nth;
+    api_.Do(Method::kDelete, kJob);
+    Pass(5);
+  }
+}
+
 // Goal: a gate that the user put there is no second one. Method: a Job with the gate of topologies
 // is admitted to places, and loses its reservation.
 TEST_F(Workloads, ATopologyGateOfTheUsersIsNoHindrance) {
