@@ -111,6 +111,18 @@ ManagedFields Updated(const WriteContext& context, const api::FieldWriter& write
 
 }  // namespace
 
+Result<ConformedApart> ConformApart(const api::Kind& kind, api::Json& object,
+                                    api::Decoder decoder) {
+  // An empty list says something, and is no more once the document is conformed.
+  const api::Json* const sent = api::FindPath(std::as_const(object), "metadata.managedFields");
+  const bool empty = sent != nullptr && sent->is_array() && sent->get_array().empty();
+  Result<std::vector<std::string>> problems = api::Conform(kind, object, decoder);
+  if (!problems) return std::unexpected(std::move(problems.error()));
+  ConformedApart conformed{.problems = std::move(*problems), .managed = TakeManaged(object)};
+  if (empty) conformed.managed.emplace(api::JsonArray());
+  return conformed;
+}
+
 bool IsApply(const ResourceRequest& request) {
   const std::string_view type = request.header("content-type");
   return type.substr(0, type.find(';')) == "application/apply-patch+yaml";

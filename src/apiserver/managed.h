@@ -1,8 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "api/fields.h"
 #include "api/json.h"
 #include "api/managed_fields.h"
 #include "apiserver/writes.h"
@@ -11,6 +14,14 @@
 // Which writes are tracked in metadata.managedFields, and as whose
 // (docs/design/0016-server-side-apply.md).
 namespace berth::apiserver {
+
+// Conforms a document (api/fields.h) and takes its managedFields out, which are conformed too.
+struct ConformedApart {
+  std::vector<std::string> problems;
+  std::optional<api::Json> managed;
+};
+[[nodiscard]] Result<ConformedApart> ConformApart(const api::Kind& kind, api::Json& object,
+                                                  api::Decoder decoder = api::Decoder::kJson);
 
 // Whether a PATCH is an apply, by its content type.
 [[nodiscard]] bool IsApply(const ResourceRequest& request);

@@ -16,6 +16,7 @@
 #include "api/object.h"
 #include "api/text.h"
 #include "api/versions.h"
+#include "apiserver/managed.h"
 #include "apiserver/render.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -729,7 +730,6 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
   api::Member(raw->value.get_object(), "kind") = kind.name;
   api::Member(raw->value.get_object(), "apiVersion") = kind.api_version();
   Body body{.object = std::move(raw->value), .warnings = {}};
-  body.managed = TakeManaged(body.object);
   if (kind.id == api::KindId::kPod) {
     const api::Json* overhead = api::FindPath(std::as_const(body.object), "spec.overhead");
     body.empty_overhead =
@@ -739,16 +739,18 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
   const bool both =
       !raw->duplicates.empty() && !raw->yaml && validation != FieldValidation::kIgnore;
   const api::Json whole = both ? body.object : api::Json();
-  Result<std::vector<std::string>> unknown = api::Conform(kind, body.object);
-  if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);
+  Result<ConformedApart> conformed = ConformApart(kind, body.object);
+  if (!conformed) return CannotBeHandled(kind.name, kind, conformed.error().message);
+  body.managed = std::move(conformed->managed);
+  std::vector<std::string>& unknown = conformed->problems;
   if (validation == FieldValidation::kIgnore) return body;
-  if (raw->yaml) return WithYamlProblems(kind, validation, std::move(body), *raw, *unknown);
+  if (raw->yaml) return WithYamlProblems(kind, validation, std::move(body), *raw, unknown);
   for (const std::string& path : raw->duplicates) {
     // What a type doesn't know is passed over there, however often.
-    if (kind.custom || !IsWithinUnknown(path, *unknown))
+    if (kind.custom || !IsWithinUnknown(path, unknown))
       body.warnings.push_back(fmt::format("duplicate field \"{}\"", path));
   }
-  for (std::string& problem : *unknown) body.warnings.push_back(std::move(problem));
+  for (std::string& problem : unknown) body.warnings.push_back(std::move(problem));
   // Of custom kinds members are met twice before any is looked up.
   if (both && !kind.custom) SortProblems(whole, body.warnings);
   if (validation == FieldValidation::kStrict && !body.warnings.empty()) {

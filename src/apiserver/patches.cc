@@ -172,13 +172,15 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
     return bad(fmt::format("the patch may not change kind or apiVersion ({}, {})", name, version));
   }
   Json conformed = std::move(patched);
-  Result<std::vector<std::string>> unknown =
-      api::Conform(kind, conformed, strategic ? api::Decoder::kConverter : api::Decoder::kJson);
-  if (!unknown) return bad(unknown.error().message);
+  Result<ConformedApart> apart =
+      ConformApart(kind, conformed, strategic ? api::Decoder::kConverter : api::Decoder::kJson);
+  if (!apart) return bad(apart.error().message);
+  context.managed_sent = std::move(apart->managed);
+  std::vector<std::string>& unknown = apart->problems;
   // The result of a patch of a document that is not one of structs has sorted keys.
-  if (!strategic && !kind.custom) SortByPath(*unknown);
+  if (!strategic && !kind.custom) SortByPath(unknown);
   std::vector<std::string> problems = patch.problems;
-  problems.insert(problems.end(), unknown->begin(), unknown->end());
+  problems.insert(problems.end(), unknown.begin(), unknown.end());
   if (!problems.empty() && context.options.validation == FieldValidation::kStrict) {
     return bad(api::StrictDecodingError(problems));
   }
@@ -368,12 +370,9 @@ WriteResult Patch(WriteContext& context) {
   const Json& document = slim.is_null() ? before : slim;
   Outcome<Json> patched = ApplyParsed(*patch, kind.id, document);
   if (!patched) return std::unexpected(std::move(patched.error()));
-  if (managed) {
-    context.managed_sent = TakeManaged(*patched);
-    api::RemovePath(before, "metadata.managedFields");
-  }
   Outcome<Json> object = ConformResult(context, *patch, document, std::move(*patched));
   if (!object) return std::unexpected(std::move(object.error()));
+  if (managed) api::RemovePath(before, "metadata.managedFields");
   if (Outcome<void> same = CheckIdentity(context, **old, document, *object); !same) {
     return std::unexpected(std::move(same.error()));
   }

@@ -13,6 +13,7 @@
 #include "api/managed_fields.h"
 #include "api/object.h"
 #include "api/patch.h"
+#include "apiserver/managed.h"
 #include "apiserver/objects.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -309,20 +310,19 @@ class Mutation {
     const bool own = &kind == context_.request.kind;
     if (Outcome<void> same = CheckKind(own ? matched : kind, *patched); !same)
       return std::unexpected(std::move(same.error()));
-    const bool managed_changed = TakeManagedOf(shown, *patched);
     if (own) TurnInto(matched, kind, *patched);
     api::Member(patched->get_object(), "kind") = kind.name;
     api::Member(patched->get_object(), "apiVersion") = kind.api_version();
-    const Result<std::vector<std::string>> unknown = api::Conform(kind, *patched);
-    if (!unknown) return InternalError(unknown.error().message);
+    const Result<ConformedApart> conformed = ConformApart(kind, *patched);
+    if (!conformed) return InternalError(conformed.error().message);
+    const bool managed_changed = KeepManaged(shown, conformed->managed.value_or(Json(JsonArray())));
     if (api::SameJson(object_, *patched)) return managed_changed;
     object_ = Json(std::move(*patched), object_.storage());
     return true;
   }
 
-  // Takes them out of a patched object; whether they are others than before.
-  bool TakeManagedOf(const Json& shown, Json& patched) {
-    const Json left = TakeManaged(patched).value_or(JsonArray());
+  // Takes what a patch left of them; whether they are others than before.
+  bool KeepManaged(const Json& shown, const Json& left) {
     const Json* const before = api::FindPath(shown, "metadata.managedFields");
     if (api::SameJson(left, before == nullptr ? Json(JsonArray()) : *before)) return false;
     managed_ = left.get_array().empty() ? "" : codec::PrintJson(left);

@@ -253,6 +253,18 @@ TEST_F(WebhooksTest, ManagedFieldsAreWhatPatchesLeaveOfThem) {
          "299 - \".metadata.managedFields was in an invalid state after admission; this could be "
          "caused by an outdated mutating admission controller; please fix your requests: operation "
          "must be `Apply` or `Update`\"");
+  // Entries are decoded, and then checked, as a client's are.
+  const auto refused = [&](const std::string& entries, int status, const std::string& why) {
+    const env::ExchangeId made = Post("refused");
+    Patch(Next(), replaced(entries));
+    const env::HttpResponse answer = server_.Take(made);
+    EXPECT_EQ(answer.status, status) << entries;
+    EXPECT_THAT(std::string(answer.body.view()), HasSubstr(why)) << entries;
+  };
+  refused("[5]", 500,
+          "Internal error occurred: json: cannot unmarshal number into Go struct field "
+          "ObjectMeta.metadata.managedFields of type v1.ManagedFieldsEntry");
+  refused(R"([{"time":"yesterday"}])", 500, "Internal error occurred: parsing time ");
   // An update's likewise; nobody is tracked where nobody was.
   const auto change = [&](const std::string& name, const std::string& patch) {
     const env::ExchangeId changed =
