@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,8 @@ namespace {
 
 using api::KindId;
 using api::ManagedFields;
+
+constexpr size_t kSubresourceBytesMax = 256;  // As upstream.
 
 std::string_view SubresourceText(Subpart subpart) {
   switch (subpart) {
@@ -121,6 +124,38 @@ Result<ConformedApart> ConformApart(const api::Kind& kind, api::Json& object,
   ConformedApart conformed{.problems = std::move(*problems), .managed = TakeManaged(object)};
   if (empty) conformed.managed.emplace(api::JsonArray());
   return conformed;
+}
+
+// Characters beyond ASCII are taken for ones that can be printed.
+void CheckManager(std::string_view field, std::string_view manager, api::FieldErrors& errors) {
+  if (manager.size() > kManagerBytesMax) {
+    errors.push_back(api::TooLongField(std::string(field), kManagerBytesMax));
+  }
+  for (size_t i = 0; i < manager.size(); ++i) {
+    const auto c = static_cast<unsigned char>(manager[i]);
+    if (c >= 0x20 && c != 0x7f) continue;
+    errors.push_back(
+        api::InvalidField(std::string(field), manager,
+                          fmt::format("invalid character U+{:04X} (at position {})", c, i)));
+  }
+}
+
+void CheckManagers(const WriteContext& context, std::string_view managed,
+                   api::FieldErrors& errors) {
+  const bool own = !context.managed_sent && context.webhooks == nullptr;
+  if (own || managed.empty()) return;
+  const api::Json entries = ParseStored(managed);
+  api::FieldErrors found;
+  for (size_t i = 0; i < entries.get_array().size(); ++i) {
+    const api::Json& entry = entries.get_array()[i];
+    const std::string at = fmt::format("metadata.managedFields[{}]", i);
+    CheckManager(at + ".manager", api::TextAt(entry, "manager"), found);
+    if (api::TextAt(entry, "subresource").size() > kSubresourceBytesMax)
+      found.push_back(api::TooLongField(at + ".subresource", kSubresourceBytesMax));
+  }
+  const auto rest = std::ranges::find_if_not(
+      errors, [](const api::FieldError& error) { return error.field.starts_with("metadata"); });
+  errors.insert(rest, std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
 }
 
 bool IsApply(const ResourceRequest& request) {

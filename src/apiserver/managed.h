@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/field_error.h"
 #include "api/fields.h"
 #include "api/json.h"
 #include "api/managed_fields.h"
@@ -25,6 +26,12 @@ struct ConformedApart {
 
 // Whether a PATCH is an apply, by its content type.
 [[nodiscard]] bool IsApply(const ResourceRequest& request);
+
+// What is wrong with a manager's name, which stands in a field.
+void CheckManager(std::string_view field, std::string_view manager, api::FieldErrors& errors);
+// The same of the managedFields that a write leaves, where they are anybody's but the server's:
+// behind what else is wrong with the metadata.
+void CheckManagers(const WriteContext& context, std::string_view managed, api::FieldErrors& errors);
 
 // The manager, version, subresource and time of the request's entry.
 [[nodiscard]] api::FieldWriter WriterOf(const WriteContext& context);

@@ -287,19 +287,6 @@ Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::str
   return {};
 }
 
-// Characters beyond ASCII are taken for ones that can be printed.
-void CheckManager(std::string_view manager, api::FieldErrors& errors) {
-  if (manager.size() > kManagerBytesMax) {
-    errors.push_back(api::TooLongField("fieldManager", kManagerBytesMax));
-  }
-  for (size_t i = 0; i < manager.size(); ++i) {
-    const auto c = static_cast<unsigned char>(manager[i]);
-    if (c >= 0x20 && c != 0x7f) continue;
-    errors.push_back(api::InvalidField(
-        "fieldManager", manager, fmt::format("invalid character U+{:04X} (at position {})", c, i)));
-  }
-}
-
 // The member that a path begins with, and what of the path its name takes. A name may have dots of
 // its own: the longest that fits is it, of so many that nobody can make this take long.
 struct Step {
@@ -763,7 +750,7 @@ Outcome<WriteOptions> ParseWriteOptions(const Query& query, std::string_view opt
   WriteOptions result;
   api::FieldErrors errors;
   result.manager = query.Text("fieldManager");
-  CheckManager(result.manager, errors);
+  CheckManager("fieldManager", result.manager, errors);
   if (const std::vector<std::string_view> values = query.All("dryRun"); !values.empty()) {
     constexpr std::array<std::string_view, 1> kSupported = {"All"};
     if (std::ranges::any_of(values, [](std::string_view value) { return value != "All"; })) {

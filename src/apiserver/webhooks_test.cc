@@ -265,6 +265,10 @@ TEST_F(WebhooksTest, ManagedFieldsAreWhatPatchesLeaveOfThem) {
           "Internal error occurred: json: cannot unmarshal number into Go struct field "
           "ObjectMeta.metadata.managedFields of type v1.ManagedFieldsEntry");
   refused(R"([{"time":"yesterday"}])", 500, "Internal error occurred: parsing time ");
+  std::string tall = written;
+  tall.replace(tall.find("hook"), 4, std::string(129, 'x'));
+  refused("[" + tall + "]", 422,
+          "metadata.managedFields[0].manager: Too long: may not be more than 128 bytes");
   // An update's likewise; nobody is tracked where nobody was.
   const auto change = [&](const std::string& name, const std::string& patch) {
     const env::ExchangeId changed =

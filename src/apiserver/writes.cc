@@ -343,6 +343,7 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   api::FieldErrors errors = api::ValidateCreate(kind, object);
   if (kind.id == KindId::kCronJob && context.zones != nullptr)
     api::CheckTimeZone(*context.zones, nullptr, object, errors);
+  CheckManagers(context, context.managed_applied.value_or(""), errors);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
   WarnOfNew(context, object);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
@@ -792,6 +793,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
                     std::back_inserter(errors));
   if (kind.id == KindId::kCronJob && context.zones != nullptr)
     api::CheckTimeZone(*context.zones, &before, object, errors);
+  CheckManagers(context, managed, errors);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (subresource == api::Subresource::kNone) WarnOfSpec(context, &before, object);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
