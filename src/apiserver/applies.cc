@@ -190,9 +190,10 @@ WriteResult Apply(WriteContext& context) {
   const Json live = old ? LoadUnmanaged(kind, **old, api::JsonMemory()) : Json();
   api::FieldWriter writer = WriterOf(context);
   writer.force = ParseFlagParameter(request.query, "force");
-  api::Applied result = api::TrackApply(
-      api::TrackedTypeOf(kind, writer.subresource), writer,
-      old ? StoredManaged(ManagedText(**old)) : api::ManagedFields(), live, applied);
+  api::ManagedFields managed = old ? StoredManaged(ManagedText(**old)) : api::ManagedFields();
+  DropUnknownVersions(kind, managed);
+  api::Applied result = api::TrackApply(api::TrackedTypeOf(kind, writer.subresource), writer,
+                                        std::move(managed), live, applied);
   if (!result.conflicts.empty()) return ConflictOf(result.conflicts, scale);
   if (Outcome<void> fine = CheckDuplicates(context, body->duplicates); !fine) {
     return std::unexpected(std::move(fine.error()));

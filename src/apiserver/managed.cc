@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/custom_definition.h"
 #include "api/kinds.h"
 #include "api/object.h"
 #include "api/timestamp.h"
@@ -158,6 +159,21 @@ void CheckManagers(const WriteContext& context, std::string_view managed,
   errors.insert(rest, std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
 }
 
+bool DropUnknownVersions(const api::Kind& kind, api::ManagedFields& managed) {
+  const auto unknown = [&](const api::ManagedEntry& entry) {
+    const std::string_view version = entry.api_version;
+    if (kind.defined == nullptr) {
+      const api::Kind* found = api::FindKind(version, kind.name);
+      return found == nullptr || found->group != kind.group;
+    }
+    const api::CustomDefinition& definition = *kind.defined->definition;
+    const size_t slash = version.find('/');
+    return version.substr(0, slash) != definition.group() || slash == std::string_view::npos ||
+           definition.Version(version.substr(slash + 1)) == nullptr;
+  };
+  return std::erase_if(managed, unknown) > 0;
+}
+
 bool IsApply(const ResourceRequest& request) {
   const std::string_view type = request.header("content-type");
   return type.substr(0, type.find(';')) == "application/apply-patch+yaml";
@@ -198,6 +214,8 @@ std::string ManagedAfter(const WriteContext& context, const store::StoredObject*
   if (!managed && !IsTracked(kind.storage, writer.manager)) return std::string(text);
   if (!managed) managed = StoredManaged(text);
   if (managed->empty() && old != nullptr) return "";
+  // Where kinds have versions of their own upstream then gives up, and keeps none.
+  if (DropUnknownVersions(kind, *managed) && kind.custom) return "";
   if (!IsTracked(kind.storage, writer.manager)) return api::PrintManagedFields(*managed);
   if (context.request.subpart != Subpart::kScale) {
     managed = Updated(context, writer, std::move(*managed), before, after);

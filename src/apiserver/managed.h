@@ -33,6 +33,9 @@ void CheckManager(std::string_view field, std::string_view manager, api::FieldEr
 // behind what else is wrong with the metadata.
 void CheckManagers(const WriteContext& context, std::string_view managed, api::FieldErrors& errors);
 
+// Takes the entries out of versions that a kind doesn't have, as upstream; whether there were any.
+bool DropUnknownVersions(const api::Kind& kind, api::ManagedFields& managed);
+
 // The manager, version, subresource and time of the request's entry.
 [[nodiscard]] api::FieldWriter WriterOf(const WriteContext& context);
 
