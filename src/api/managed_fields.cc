@@ -39,6 +39,9 @@ constexpr std::array<std::string_view, 12> kNobodys = {
     "metadata.resourceVersion",
 };
 
+constexpr std::array<std::string_view, 7> kEntryOrder = {
+    "manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"};
+
 void RemoveNobodys(FieldSet& set) {
   for (const std::string_view path : kNobodys) RemovePath(set, path);
 }
@@ -330,6 +333,19 @@ std::string PrintManagedFields(const ManagedFields& managed) {
   }
   out += ']';
   return out;
+}
+
+std::string PrintManagedFields(const JsonArray& entries) {
+  if (entries.empty()) return "";
+  JsonArray ordered;
+  for (const Json& entry : entries) {
+    JsonObject members;
+    for (const std::string_view name : kEntryOrder) {
+      if (const Json* member = FindMember(entry, name)) members.emplace(name, *member);
+    }
+    ordered.emplace_back(std::move(members));
+  }
+  return boost::json::serialize(ordered);
 }
 
 bool ResetsManagedFields(const Json& array) {

@@ -35,6 +35,9 @@ using ManagedFields = std::vector<ManagedEntry>;
 [[nodiscard]] Result<ManagedFields> ParseManagedFields(const Json& array);
 // The member's value; empty for none.
 [[nodiscard]] std::string PrintManagedFields(const ManagedFields& managed);
+// The same of entries as somebody wrote them, which may be several of one manager. REQUIRES: they
+// are conformed.
+[[nodiscard]] std::string PrintManagedFields(const JsonArray& entries);
 // What clients write to have it begun anew: an empty list, or one empty entry.
 [[nodiscard]] bool ResetsManagedFields(const Json& array);
 

@@ -189,6 +189,13 @@ TEST(ManagedFields, EntriesAreReadBackAndOthersRefused) {
   const auto managed = ParseManagedFields(boost::json::parse(text));
   ASSERT_TRUE(managed.has_value());
   EXPECT_EQ(PrintManagedFields(*managed), text);
+  // As they were written, in whatever order.
+  const std::string twice = fmt::format("{},{}", text.substr(0, text.size() - 1), text.substr(1));
+  const Json other = boost::json::parse(
+      R"({"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:x":{}}},)"
+      R"("manager":"a","operation":"Apply","subresource":"status","time":"2026-01-01T00:00:00Z"})");
+  EXPECT_EQ(PrintManagedFields(JsonArray{other, other}), twice);
+  EXPECT_EQ(PrintManagedFields(JsonArray()), "");
   const auto problem = [](std::string_view bad) {
     return ParseManagedFields(boost::json::parse(bad)).error().message;
   };

@@ -243,12 +243,12 @@ class Mutation {
     return Round(true);
   }
 
-  // Of the object's managedFields what the webhooks left, where it is any.
+  // Of the object's managedFields what the webhooks left, as they left it, where it is any.
   void SettleManaged(std::string& managed) {
     if (managed_ == managed) return;
-    const Result<api::ManagedFields> left = LeftManaged();
+    const Status left = CheckLeft();
     if (left) {
-      managed = api::PrintManagedFields(*left);
+      managed = managed_;
       return;
     }
     context_.warnings.push_back(
@@ -258,14 +258,16 @@ class Mutation {
                     left.error().message));
   }
 
-  [[nodiscard]] Result<api::ManagedFields> LeftManaged() const {
-    if (managed_.empty()) return api::ManagedFields();
+  [[nodiscard]] Status CheckLeft() const {
+    if (managed_.empty()) return {};
     const Json left = ParseStored(managed_);
     if (std::cmp_greater(left.get_array().size(), limits::kManagersSentMax)) {
       return Fail(ErrorCode::kTooLarge,
                   fmt::format("more than {} managed fields entries", limits::kManagersSentMax));
     }
-    return api::ParseManagedFields(left);
+    const Result<api::ManagedFields> read = api::ParseManagedFields(left);
+    if (!read) return std::unexpected(read.error());
+    return {};
   }
 
   Outcome<void> Round(bool again) {
@@ -325,7 +327,7 @@ class Mutation {
   bool KeepManaged(const Json& shown, const Json& left) {
     const Json* const before = api::FindPath(shown, "metadata.managedFields");
     if (api::SameJson(left, before == nullptr ? Json(JsonArray()) : *before)) return false;
-    managed_ = left.get_array().empty() ? "" : codec::PrintJson(left);
+    managed_ = api::PrintManagedFields(left.get_array());
     reviewed_.managed = managed_;
     return true;
   }

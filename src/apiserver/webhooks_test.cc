@@ -247,6 +247,7 @@ TEST_F(WebhooksTest, ManagedFieldsAreWhatPatchesLeaveOfThem) {
   leaves("none", replaced("[]"), "");
   leaves("nothing", R"([{"op":"remove","path":"/metadata/managedFields"}])", "");
   leaves("other", replaced("[" + written + "]"), "hook ");
+  leaves("twice", replaced("[" + written + "," + written + "]"), "hook hook ");
   std::string wrong = written;
   wrong.replace(wrong.find("Update"), 6, "Other");
   leaves("wrong", replaced("[" + wrong + "]"), "me ",
