@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "api/base64.h"
+#include "api/fields.h"
 #include "api/object.h"
 #include "apiserver/objects.h"
 #include "codec/json.h"
@@ -22,7 +24,8 @@ constexpr std::string_view kReview = "AdmissionReview";
 constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
 constexpr int kServerError = 500;
-constexpr int kStatusMax = 599;
+// Beyond that HTTP has none.
+constexpr int kStatusMax = 999;
 // As upstream's client shows of a body.
 constexpr size_t kShownBytes = 2048;
 // Each is compared with all others; who reads them reads a few.
@@ -145,33 +148,68 @@ std::string StatusText(const env::HttpResponse& response) {
                      api::QuoteGo(shown.empty() ? "unknown" : shown));
 }
 
-// A member that must be of a type when it is there. False: `why` says what it is instead.
-bool IsOf(const Json& response, std::string_view key, bool fits, std::string_view type,
-          std::string& why) {
-  const Json* value = api::FindMember(response, key);
-  if (value == nullptr || fits) return true;
-  why = fmt::format(
+std::string Mismatch(const Json& value, std::string_view key, std::string_view type) {
+  return fmt::format(
       "json: cannot unmarshal {} into Go struct field AdmissionResponse.response.{} of type {}",
-      JsonTypeName(*value), key, type);
-  return false;
+      JsonTypeName(value), key, type);
 }
 
-// Whether the members have the types that they must have.
-bool HasTypes(const Json& response, std::string& why) {
-  const auto check = [&](std::string_view key, auto is, std::string_view type) {
-    const Json* value = api::FindMember(response, key);
-    return IsOf(response, key, value != nullptr && is(*value), type, why);
-  };
+// What of a list or map of texts is none; null for nothing.
+const Json* FirstNoText(const Json& texts) {
+  const auto other = [](const Json& item) { return !item.is_string() && !item.is_null(); };
+  if (const api::JsonArray* items = texts.if_array()) {
+    const auto* const found = std::ranges::find_if(*items, other);
+    return found == items->end() ? nullptr : found;
+  }
+  for (const auto& [key, value] : texts.get_object()) {
+    if (other(value)) return &value;
+  }
+  return nullptr;
+}
+
+// The same of a status, which is decoded as any object is.
+std::string WrongInStatus(const Json& status) {
+  Json copy = status;
+  const Result<std::vector<std::string>> decoded = api::Conform(api::KindId::kStatus, copy);
+  if (decoded) return "";
+  // `Go struct field Status.code`, but for where the status is.
+  constexpr std::string_view kField = "Go struct field ";
+  std::string why = decoded.error().message;
+  const size_t field = why.find(kField);
+  if (field != std::string::npos)
+    why.insert(why.find('.', field + kField.size()) + 1, "response.status.");
+  return why;
+}
+
+// What does not decode of an answer; empty for nothing.
+std::string WrongIn(const Json& response) {
   const auto text = [](const Json& value) { return value.is_string(); };
+  const auto flag = [](const Json& value) { return value.is_bool(); };
   const auto object = [](const Json& value) { return value.is_object(); };
-  return check("uid", text, "types.UID") &&
-         check(
-             "allowed", [](const Json& value) { return value.is_bool(); }, "bool") &&
-         check("patch", text, "[]uint8") && check("patchType", text, "v1.PatchType") &&
-         check("status", object, "v1.Status") &&
-         check(
-             "warnings", [](const Json& value) { return value.is_array(); }, "[]string") &&
-         check("auditAnnotations", object, "map[string]string");
+  const auto list = [](const Json& value) { return value.is_array(); };
+  struct Member {
+    std::string_view key;
+    bool (*is)(const Json& value);
+    std::string_view type;
+  };
+  const std::array<Member, 7> members = {{{"uid", text, "types.UID"},
+                                          {"allowed", flag, "bool"},
+                                          {"patch", text, "[]uint8"},
+                                          {"patchType", text, "v1.PatchType"},
+                                          {"status", object, "v1.Status"},
+                                          {"warnings", list, "[]string"},
+                                          {"auditAnnotations", object, "map[string]string"}}};
+  for (const Member& member : members) {
+    const Json* value = api::FindMember(response, member.key);
+    if (value != nullptr && !member.is(*value)) return Mismatch(*value, member.key, member.type);
+  }
+  for (const std::string_view key : {"warnings", "auditAnnotations"}) {
+    const Json* texts = api::FindMember(response, key);
+    const Json* wrong = texts == nullptr ? nullptr : FirstNoText(*texts);
+    if (wrong != nullptr) return Mismatch(*wrong, key, "string");
+  }
+  const Json* status = api::FindMember(response, "status");
+  return status == nullptr ? "" : WrongInStatus(*status);
 }
 
 Problem RefusalOf(std::string_view webhook, const Json& status) {
@@ -325,12 +363,12 @@ Verdict ReadAnswer(const Asked& asked, const env::HttpResponse& response) {
   if (Verdict other = CheckReview(asked, *parsed); other.failed()) return other;
   const Json* answer = api::FindMember(*parsed, "response");
   if (answer == nullptr) return BadAnswer("webhook response was absent");
-  std::string why;
-  if (!answer->is_object() || !HasTypes(*answer, why)) {
-    return Uncalled(why.empty() ? "json: cannot unmarshal into Go struct field "
-                                  "AdmissionReview.response of type v1.AdmissionResponse"
-                                : why);
+  if (!answer->is_object()) {
+    return Uncalled(
+        "json: cannot unmarshal into Go struct field AdmissionReview.response of type "
+        "v1.AdmissionResponse");
   }
+  if (const std::string wrong = WrongIn(*answer); !wrong.empty()) return Uncalled(wrong);
   if (asked.version == "v1" && api::TextAt(*answer, "uid") != asked.uid) {
     return BadAnswer(fmt::format("expected response.uid={}, got {}", api::QuoteGo(asked.uid),
                                  api::QuoteGo(api::TextAt(*answer, "uid"))));
