@@ -63,10 +63,13 @@ bool IsTracked(KindId storage, std::string_view manager) {
   return storage != KindId::kEvent && std::ranges::find(kUntracked, manager) == kUntracked.end();
 }
 
-// What a scale says of an object. One of zero says nothing: nobody manages that.
+// What a scale says of an object. One of zero says nothing, though what the number stands in is
+// there: nobody manages that.
 api::Json AsScale(const api::Kind& kind, const api::Json& object) {
   const std::string_view path = ReplicasPath(kind);
   api::Json scale = api::JsonObject();
+  if (const size_t dot = path.rfind('.'); dot != std::string_view::npos)
+    api::SetDotted(scale, path.substr(0, dot), api::JsonObject());
   const api::Json* replicas = api::FindDotted(object, path);
   if (replicas != nullptr && *replicas != 0) api::SetDotted(scale, path, *replicas);
   return scale;
