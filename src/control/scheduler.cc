@@ -320,7 +320,7 @@ void Scheduler::WaitForClaims(const api::Pod& pod, const std::string& reason) {
 }
 
 void Scheduler::PumpVolumes(Instant now, env::Outbox& out) {
-  Volumes::Ended ended = volumes_->Take(now);
+  Volumes::Ended ended = volumes_->Take(now, engine_.state());
   for (Binder::Attempt& attempt : ended.ready) binder_.Bind(now, std::move(attempt), client_, out);
   for (const Binder::Attempt& attempt : ended.given_up) Withdrawn(now, attempt);
 }

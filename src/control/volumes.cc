@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/node_match.h"
 #include "api/object.h"
 #include "api/owners.h"
 #include "api/quantity.h"
@@ -58,6 +59,19 @@ std::vector<api::NodeSelectorTerm> Both(const std::vector<api::NodeSelectorTerm>
   }
   if (both.empty()) both.emplace_back();
   return both;
+}
+
+bool MayBeUsedOn(const std::vector<api::NodeSelectorTerm>& places, std::string_view node,
+                 const model::State& state) {
+  if (places.empty()) return true;
+  const model::NodeId id = state.FindNode(node);
+  if (!id.valid()) return false;
+  api::Node facts;
+  facts.meta.name = node;
+  for (const model::Label& label : state.labels().View(state.nodes().labels(id)))
+    facts.meta.labels.emplace_back(state.NameOf(label.key), state.NameOf(label.value));
+  std::ranges::sort(facts.meta.labels);
+  return api::MatchesAny(places, facts);
 }
 
 int64_t BytesAt(const Json& object, api::JsonPath path) {
@@ -122,19 +136,23 @@ std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& eve
   };
   if (event.watch == volumes_watch_) {
     std::set<std::string> classes;
-    const auto note_class = [&] {
+    std::set<std::string> named;
+    const auto note = [&] {
       const auto known = volumes_.find(event.name);
-      if (known != volumes_.end() && known->second.free && IsPrepared(known->second.class_name))
+      if (known == volumes_.end()) return;
+      if (known->second.free && IsPrepared(known->second.class_name))
         classes.insert(known->second.class_name);
+      if (!known->second.claim.empty()) named.insert(known->second.claim);
     };
-    note_class();
-    volumes_.erase(event.name);
+    note();
+    ForgetVolume(event.name);
     if (!gone) ObserveVolume(event.name, event.object.view());
-    note_class();
+    note();
     for (const auto& [claim, pods] : users_) {
       const auto at = claims_.find(claim);
       if (at == claims_.end()) continue;
-      const bool may_get_it = !at->second.bound && classes.contains(at->second.class_name);
+      const bool may_get_it =
+          !at->second.bound && (classes.contains(at->second.class_name) || named.contains(claim));
       if (at->second.volume == event.name || may_get_it) add(claim);
     }
     return users;
@@ -194,10 +212,14 @@ void Volumes::ObserveVolume(const std::string& name, std::string_view json) {
     facts.places.push_back({.match_expressions = RequirementsAt(term, "matchExpressions"),
                             .match_fields = RequirementsAt(term, "matchFields")});
   }
-  facts.free = TextAt(*volume, "status.phase") == "Available" &&
-               api::FindPath(*volume, "spec.claimRef") == nullptr &&
-               TextAt(*volume, "metadata.deletionTimestamp").empty();
-  if (!facts.free) return;
+  if (!TextAt(*volume, "metadata.deletionTimestamp").empty()) return;
+  if (const Json* claim = api::FindPath(*volume, "spec.claimRef"); claim != nullptr) {
+    facts.claim = client::KnownSet::Key(TextAt(*claim, "namespace"), TextAt(*claim, "name"));
+    facts.claim_uid = TextAt(*claim, "uid");
+    meant_[facts.claim].insert(name);
+  } else {
+    facts.free = TextAt(*volume, "status.phase") == "Available";
+  }
   facts.class_name = api::StorageClassNameOf(*volume).value_or("");
   facts.capacity = BytesAt(*volume, "spec.capacity.storage");
   facts.modes = TextsAt(*volume, "spec.accessModes");
@@ -205,6 +227,16 @@ void Volumes::ObserveVolume(const std::string& name, std::string_view json) {
   for (const auto& [key, value] : api::ObjectAt(*volume, "metadata.labels")) {
     if (value.is_string()) facts.labels.emplace_back(key, value.as_string());
   }
+}
+
+void Volumes::ForgetVolume(const std::string& name) {
+  const auto known = volumes_.find(name);
+  if (known == volumes_.end()) return;
+  if (const auto meant = meant_.find(known->second.claim); meant != meant_.end()) {
+    meant->second.erase(name);
+    if (meant->second.empty()) meant_.erase(meant);
+  }
+  volumes_.erase(known);
 }
 
 bool Volumes::IsPrepared(const std::string& class_name) const {
@@ -257,6 +289,23 @@ void Volumes::Forget(const client::ObjectEvent& pod) {
 
 // ---- What claims ask for -----------------------------------------------------------------------
 
+// The binder takes one that names the claim before all others; of several anyone.
+std::optional<Volumes::Terms> Volumes::MeantPlaces(const std::string& key,
+                                                   const Claim& claim) const {
+  const auto meant = meant_.find(key);
+  if (meant == meant_.end()) return std::nullopt;
+  std::optional<Terms> places;
+  for (const std::string& name : meant->second) {
+    const Volume& volume = volumes_.find(name)->second;
+    if (!volume.claim_uid.empty() && volume.claim_uid != claim.uid) continue;
+    if (!Suits(volume, claim)) continue;
+    if (volume.places.empty()) return Terms();
+    if (!places) places.emplace();
+    AddTerms(volume.places, *places);
+  }
+  return places;
+}
+
 Volumes::Demand Volumes::DemandOf(const std::string& key) const {
   const std::string name = key.substr(key.find('/') + 1);
   const auto at = claims_.find(key);
@@ -280,6 +329,11 @@ Volumes::Demand Volumes::DemandOf(const std::string& key) const {
                                  name)};
   }
   Demand demand{.terms = {}, .unplaced = true, .waits = {}};
+  if (std::optional<Terms> places = MeantPlaces(key, claim)) {
+    // On whichever node the claim was put before.
+    demand.terms = std::move(*places);
+    return demand;
+  }
   if (!IsPrepared(claim.class_name)) {
     demand.terms = found->second.topologies;
   } else if (claim.selected_node.empty()) {
@@ -325,12 +379,16 @@ void Volumes::Add(const std::string& key, Demand demand, bool placed, Demands& d
   demands.terms = Both(demands.terms, demand.terms);
 }
 
-bool Volumes::Fits(const Volume& volume, const Claim& claim) {
+bool Volumes::Suits(const Volume& volume, const Claim& claim) {
   const auto has = [&](const std::string& mode) {
     return std::ranges::find(volume.modes, mode) != volume.modes.end();
   };
-  return volume.free && volume.class_name == claim.class_name && volume.capacity >= claim.request &&
-         volume.volume_mode == claim.volume_mode && std::ranges::all_of(claim.modes, has) &&
+  return volume.class_name == claim.class_name && volume.capacity >= claim.request &&
+         volume.volume_mode == claim.volume_mode && std::ranges::all_of(claim.modes, has);
+}
+
+bool Volumes::Fits(const Volume& volume, const Claim& claim) {
+  return volume.free && Suits(volume, claim) &&
          (!claim.selector.has_value() || claim.selector->Matches(volume.labels));
 }
 
@@ -472,30 +530,41 @@ bool Volumes::OnCallDone(const client::CallDone& done) {
   return true;
 }
 
-bool Volumes::IsReady(const Held& held) const {
+std::optional<bool> Volumes::IsThere(const Claim& claim, std::string_view node,
+                                     const model::State& state) const {
+  const auto volume = volumes_.find(claim.volume);
+  if (!claim.bound || volume == volumes_.end()) return std::nullopt;
+  return MayBeUsedOn(volume->second.places, node, state);
+}
+
+bool Volumes::IsReady(const Held& held, const model::State& state) const {
   return std::ranges::all_of(held.claims, [&](const std::string& key) {
     const auto claim = claims_.find(key);
-    return claim != claims_.end() && claim->second.bound;
+    return claim != claims_.end() &&
+           IsThere(claim->second, held.attempt.node, state).value_or(false);
   });
 }
 
-// A claim is gone, or was taken off the node: there no volume can be made.
-bool Volumes::IsLost(const Held& held) const {
+// A claim is gone, got a volume elsewhere, or was taken off the node: there no volume can be made.
+bool Volumes::IsLost(const Held& held, const model::State& state) const {
   const bool asked = std::ranges::any_of(
       calls_, [&](const auto& call) { return call.second.uid == held.attempt.pod.uid; });
   return held.failed || std::ranges::any_of(held.claims, [&](const std::string& key) {
            const auto claim = claims_.find(key);
-           if (claim == claims_.end() || claim->second.deleted) return true;
+           if (claim == claims_.end() || claim->second.deleted ||
+               !IsThere(claim->second, held.attempt.node, state).value_or(true)) {
+             return true;
+           }
            return !asked && !claim->second.bound &&
                   claim->second.selected_node != held.attempt.node;
          });
 }
 
-Volumes::Ended Volumes::Take(Instant now) {
+Volumes::Ended Volumes::Take(Instant now, const model::State& state) {
   Ended ended;
   for (auto at = held_.begin(); at != held_.end();) {
-    const bool ready = IsReady(at->second);
-    if (!ready && !IsLost(at->second) && now < at->second.until) {
+    const bool ready = IsReady(at->second, state);
+    if (!ready && !IsLost(at->second, state) && now < at->second.until) {
       ++at;
       continue;
     }
@@ -542,8 +611,10 @@ void Volumes::AddTo(Hasher& hasher) const {
     hasher.Add(claim.class_name).Add(claim.selected_node).Add(claim.bound).Add(claim.deleted);
   }
   hasher.Add(volumes_.size());
-  for (const auto& [name, volume] : volumes_)
+  for (const auto& [name, volume] : volumes_) {
     hasher.Add(name).Add(volume.places.size()).Add(volume.free);
+    hasher.Add(volume.claim).Add(volume.claim_uid);
+  }
   hasher.Add(classes_.size());
   for (const auto& [name, facts] : classes_)
     hasher.Add(name).Add(facts.provisioner).Add(facts.waits).Add(facts.topologies.size());

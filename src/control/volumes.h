@@ -16,6 +16,7 @@
 #include "client/client.h"
 #include "control/binder.h"
 #include "env/actor.h"
+#include "model/state.h"
 
 namespace berth::control {
 
@@ -26,12 +27,13 @@ namespace berth::control {
 //   a claim that waits for  the pod is placed as if it had none; before it is bound, the node is
 //   its first consumer      written on the claim, and the binding waits until that has a volume;
 //                           where nobody makes volumes, it goes where one that fits was made before
+//   a volume names it       the pod goes where that is: the claim is bound to it
 //   else                    the pod waits, and is told for which claim
 //
 // A pod with claims is kept as it was last seen, and read again when one of them changes. A binding
 // that waits for volumes is held back here, at most kBindWithin; the engine knows it as on its way.
-// It is given up, as one that was never sent, when the claim doesn't take the node, or is gone. A
-// copyable value.
+// It is given up, as one that was never sent, when the claim doesn't take the node, is bound to a
+// volume that can't be used there, or is gone. A copyable value.
 class Volumes {
  public:
   static constexpr Duration kBindWithin = Duration::Minutes(10);
@@ -64,12 +66,12 @@ class Volumes {
   [[nodiscard]] bool NeedsNode(std::string_view uid) const { return unplaced_.contains(uid); }
   // Holds the binding back. REQUIRES: NeedsNode().
   void Hold(Instant now, Binder::Attempt attempt, client::Client& client, env::Outbox& out);
-  // Bindings that can be sent now, and those that came to nothing.
+  // Bindings that can be sent now, and those that came to nothing. The state knows the nodes.
   struct Ended {
     std::vector<Binder::Attempt> ready;
     std::vector<Binder::Attempt> given_up;
   };
-  [[nodiscard]] Ended Take(Instant now);
+  [[nodiscard]] Ended Take(Instant now, const model::State& state);
   [[nodiscard]] Instant wake_at() const;
   // True when the call was one of Hold()'s.
   bool OnCallDone(const client::CallDone& done);
@@ -99,7 +101,11 @@ class Volumes {
   };
   struct Volume {
     Terms places;       // Where it is; empty: anywhere.
-    bool free = false;  // Nobody's: what follows counts.
+    bool free = false;  // Nobody's.
+    // The claim that it names, by namespace/name, and by its uid unless that is left open. What
+    // follows counts where it names one or is free.
+    std::string claim;
+    std::string claim_uid;
     std::string class_name;
     int64_t capacity = 0;
     std::vector<std::string> modes;
@@ -125,6 +131,7 @@ class Volumes {
 
   void Keep(const client::ObjectEvent& event, const api::Pod& pod);
   void ObserveClaim(const std::string& key, std::string_view json);
+  void ForgetVolume(const std::string& name);
   void ObserveVolume(const std::string& name, std::string_view json);
   void ObserveClass(const std::string& name, std::string_view json);
   [[nodiscard]] std::vector<client::ObjectEvent> UsersOf(const std::string& claim) const;
@@ -149,19 +156,26 @@ class Volumes {
   [[nodiscard]] std::string Narrow(Demands demands, bool placed, api::PodSpec& spec) const;
   // Of a class whose volumes nobody makes, and whose claims wait for their pods.
   [[nodiscard]] bool IsPrepared(const std::string& class_name) const;
+  [[nodiscard]] static bool Suits(const Volume& volume, const Claim& claim);
   [[nodiscard]] static bool Fits(const Volume& volume, const Claim& claim);
   [[nodiscard]] bool ArePlacedAt(const std::vector<std::string>& claims, const Terms& place) const;
+  // Where the volumes that name the claim are; nothing: none does.
+  [[nodiscard]] std::optional<Terms> MeantPlaces(const std::string& key, const Claim& claim) const;
   [[nodiscard]] Demand DemandOf(const std::string& key) const;
   // Of an ephemeral volume's claim, which has to be the pod's.
   [[nodiscard]] Demand OwnDemandOf(const std::string& key, const client::ObjectEvent& pod) const;
-  [[nodiscard]] bool IsReady(const Held& held) const;
-  [[nodiscard]] bool IsLost(const Held& held) const;
+  // Whether the claim's volume can be used on the node; nothing: it has none that is seen.
+  [[nodiscard]] std::optional<bool> IsThere(const Claim& claim, std::string_view node,
+                                            const model::State& state) const;
+  [[nodiscard]] bool IsReady(const Held& held, const model::State& state) const;
+  [[nodiscard]] bool IsLost(const Held& held, const model::State& state) const;
 
   client::WatchId claims_watch_;  // Immutable after construction, as the two below.
   client::WatchId volumes_watch_;
   client::WatchId classes_watch_;
   std::map<std::string, Claim, std::less<>> claims_;  // By namespace/name.
   std::map<std::string, Volume, std::less<>> volumes_;
+  std::map<std::string, std::set<std::string>, std::less<>> meant_;  // Volumes, by their claim.
   std::map<std::string, StorageClass, std::less<>> classes_;
   std::map<std::string, Pod, std::less<>> pods_;  // By namespace/name; those with claims.
   std::map<std::string, std::set<std::string>, std::less<>> users_;        // Pods, by claim.

@@ -61,7 +61,8 @@ const std::string kZoneB =
 
 class VolumesTest : public ::testing::Test {
  protected:
-  VolumesTest() : rig_(WithVolumes()) {
+  VolumesTest() : rig_(WithVolumes()) { Start(); }
+  void Start() {
     rig_.Start({}, {Labelled("n1", R"("zone":"a")"), Labelled("n2", R"("zone":"b")"),
                     Labelled("n3", R"("zone":"b","disk":"ssd")")});
   }
@@ -264,10 +265,16 @@ std::string LocalClaim(int version, std::string_view size, std::string_view more
 // nobody makes, hosts with labels.
 class PreparedVolumesTest : public VolumesTest {
  protected:
-  PreparedVolumesTest() {
+  PreparedVolumesTest() { SeeHosts(); }
+  void SeeHosts() {
     for (const std::string_view host : {"h1", "h2", "h3"})
       rig_.Event("nodes", "ADDED", Labelled(host, fmt::format(R"("host":"{}")", host)));
     rig_.Event("storageclasses", "ADDED", ClassJson("local", "kubernetes.io/no-provisioner"));
+  }
+  void Rebuild() {
+    rig_ = Rig(WithVolumes());
+    Start();
+    SeeHosts();
   }
   void SeeVolume(const std::string& volume) { rig_.Event("persistentvolumes", "MODIFIED", volume); }
   // The node that a patch writes on its claim; empty: none.
@@ -350,6 +357,100 @@ TEST_F(PreparedVolumesTest, ManyHostsAreOneTerm) {
   EXPECT_EQ(Selected(), "h3");
 }
 
+// One that names the claim of the pod, by its uid where one is given.
+std::string MeantJson(std::string_view name, std::string_view size, std::string_view host,
+                      std::string_view uid = "", std::string_view claim = "ns/data",
+                      int version = 120) {
+  std::string volume = FreeJson(name, size, fmt::format(R"("{}")", host), "host", version);
+  const size_t slash = claim.find('/');
+  return volume.insert(volume.find(R"("storageClassName")"),
+                       fmt::format(R"("claimRef":{{"namespace":"{}","name":"{}","uid":"{}"}},)",
+                                   claim.substr(0, slash), claim.substr(slash + 1), uid));
+}
+
+std::string OfClass(std::string_view name, std::string object) {
+  const std::string_view local = R"("storageClassName":"local")";
+  return object.replace(object.find(local), local.size(),
+                        fmt::format(R"("storageClassName":"{}")", name));
+}
+
+TEST_F(PreparedVolumesTest, AVolumeThatNamesItsClaimSaysWhere) {
+  for (const std::string_view host : {"h1", "h2", "h3"}) {
+    SCOPED_TRACE(host);
+    Rebuild();
+    SeeVolume(FreeJson("a", "5Gi", R"("h1")"));
+    SeeVolume(FreeJson("b", "5Gi", R"("h2")"));
+    SeeVolume(FreeJson("c", "5Gi", R"("h3")"));
+    // Selectors choose among those that are nobody's.
+    SeeVolume(MeantJson("meant", "9Gi", host));
+    SeeClaim(LocalClaim(5, "5Gi", R"(,"selector":{"matchLabels":{"v":"a"}})"));
+    SeePod();
+    EXPECT_EQ(Selected(), host);
+  }
+}
+
+TEST_F(PreparedVolumesTest, SoItDoesWhereOneCouldBeMade) {
+  for (const std::string_view host : {"h1", "h2", "h3"}) {
+    SCOPED_TRACE(host);
+    Rebuild();
+    rig_.Event("storageclasses", "ADDED",
+               ClassJson("late", "berth.dev/simulated",
+                         R"(,"allowedTopologies":[{"matchLabelExpressions":[{"key":"disk",)"
+                         R"("values":["ssd"]}]}])"));
+    SeeClaim(OfClass("late", LocalClaim(5, "5Gi", "", fmt::format(fmt::runtime(kSelected), "n1"))));
+    SeeVolume(OfClass("late", MeantJson("meant", "9Gi", host, "u-data")));
+    SeePod();
+    EXPECT_EQ(Selected(), host) << "whatever node it was put on before";
+  }
+}
+
+TEST_F(PreparedVolumesTest, OneThatItCannotGetDoesNot) {
+  SeeVolume(FreeJson("free", "5Gi", R"("h2")"));
+  SeeVolume(MeantJson("small", "1Gi", "h1"));
+  SeeVolume(MeantJson("predecessor", "9Gi", "h1", "u-old"));
+  SeeVolume(MeantJson("namesake", "9Gi", "h3", "", "other/data"));
+  SeeVolume(OfClass("late", MeantJson("class", "9Gi", "h3")));
+  std::string going = MeantJson("going", "9Gi", "h3");
+  SeeVolume(going.insert(going.find(R"("uid")"), R"("deletionTimestamp":"2026-01-01T00:00:00Z",)"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  EXPECT_EQ(Selected(), "h2");
+}
+
+TEST_F(PreparedVolumesTest, OneThatComesToNameItEndsItsWait) {
+  SeeVolume(MeantJson("v", "9Gi", "h3", "", "ns/another"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  EXPECT_EQ(Selected(), "");
+  SeeVolume(MeantJson("v", "9Gi", "h3", "", "ns/data", 121));
+  EXPECT_EQ(Selected(), "h3");
+}
+
+// As upstream's checkBindings (kube-scheduler, volumebinding).
+TEST_F(PreparedVolumesTest, AClaimThatGotItsVolumeElsewhereGivesTheNodeUp) {
+  for (const bool volume_first : {true, false}) {
+    SCOPED_TRACE(volume_first);
+    Rebuild();
+    SeeVolume(FreeJson("free", "9Gi", R"("h1")"));
+    SeeClaim(LocalClaim(5, "5Gi"));
+    SeePod();
+    const env::SendRequest patch = rig_.TakeOf("/persistentvolumeclaims/data");
+    ASSERT_EQ(NodeIn(patch), "h1");
+    rig_.Answer(patch, 200, LocalClaim(6, "5Gi", "", fmt::format(fmt::runtime(kSelected), "h1")));
+    const std::string meant = MeantJson("elsewhere", "9Gi", "h3", "u-data", "ns/data", 121);
+    if (volume_first) SeeVolume(meant);
+    EXPECT_EQ(rig_.Held("h1"), 500) << "until it is bound";
+    SeeClaim(Bound(8, "elsewhere"));
+    if (!volume_first) {
+      EXPECT_EQ(Placed(), "") << "where its volume is isn't known";
+      EXPECT_EQ(rig_.Held("h1"), 500);
+      SeeVolume(meant);
+    }
+    EXPECT_EQ(Placed(), "h3");
+    EXPECT_EQ(rig_.Held("h1"), 0);
+  }
+}
+
 // Goal: a workload is admitted with places where its pods' volumes are, or told what it waits for.
 class QueuedVolumesTest : public WorkloadsTest {
  protected:
@@ -391,6 +492,16 @@ TEST_F(QueuedVolumesTest, PlacesAreWhereTheVolumesAre) {
   EXPECT_EQ(Used(), 0);
   rig_.Event("persistentvolumes", "ADDED", VolumeJson("v", kZoneB));
   EXPECT_EQ(Used(), 3000);
+  EXPECT_TRUE(rig_.Get("/debug/why?workload=ns/a").contains(R"("places":[{"node":"n2","kept":3}])"))
+      << rig_.Get("/debug/why?workload=ns/a");
+}
+
+TEST_F(QueuedVolumesTest, PlacesAreWhereAVolumeThatNamesTheirClaimIs) {
+  rig_.Event("storageclasses", "ADDED", ClassJson("late", "berth.dev/simulated"));
+  SeeClaim(OfClass("late", LocalClaim(5, "5Gi")));
+  std::string meant = OfClass("late", MeantJson("meant", "9Gi", "b"));
+  rig_.Event("persistentvolumes", "ADDED", meant.replace(meant.find(R"("host")"), 6, R"("zone")"));
+  SeeWorkload();
   EXPECT_TRUE(rig_.Get("/debug/why?workload=ns/a").contains(R"("places":[{"node":"n2","kept":3}])"))
       << rig_.Get("/debug/why?workload=ns/a");
 }

@@ -11,8 +11,8 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "api/node_match.h"
 #include "codec/json.h"
-#include "controllers/node_match.h"
 #include "controllers/stateful_set.h"
 
 namespace berth::controllers {
@@ -150,9 +150,9 @@ Plan Planner::Run() {
 }
 
 Planner::Fit Planner::FitOf(const api::Node& node) const {
-  if (!MatchesNode(facts_.spec, node)) return {};
-  const bool stays = ToleratesAll(tolerations_, node, "NoExecute");
-  return {.runs = stays && ToleratesAll(tolerations_, node, "NoSchedule"), .goes_on = stays};
+  if (!api::MatchesNode(facts_.spec, node)) return {};
+  const bool stays = api::ToleratesAll(tolerations_, node, "NoExecute");
+  return {.runs = stays && api::ToleratesAll(tolerations_, node, "NoSchedule"), .goes_on = stays};
 }
 
 bool Planner::IsUpdated(const PodRef& pod) const {

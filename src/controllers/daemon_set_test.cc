@@ -2,7 +2,7 @@
 // Method: the actor against a small API server (sets_fixture.h). Nobody binds pods.
 #include "controllers/daemon_set.h"
 
-#include "controllers/node_match.h"
+#include "api/node_match.h"
 #include "controllers/sets_fixture.h"
 
 namespace berth::controllers {
@@ -240,7 +240,7 @@ TEST(MatchesNode, AsNodeAffinityHasIt) {
     spec.required_node_affinity.emplace().push_back(
         {.match_expressions = field ? std::vector<api::Requirement>{} : list,
          .match_fields = field ? list : std::vector<api::Requirement>{}});
-    return MatchesNode(spec, node);
+    return api::MatchesNode(spec, node);
   };
   EXPECT_TRUE(matches("zone", "In", {"x", "y"}));
   EXPECT_FALSE(matches("zone", "NotIn", {"x", "y"}));
@@ -255,9 +255,9 @@ TEST(MatchesNode, AsNodeAffinityHasIt) {
   // A term that asks for nothing matches nothing, no terms neither.
   api::PodSpec none;
   none.required_node_affinity.emplace().push_back({});
-  EXPECT_FALSE(MatchesNode(none, node));
+  EXPECT_FALSE(api::MatchesNode(none, node));
   none.required_node_affinity->clear();
-  EXPECT_FALSE(MatchesNode(none, node));
+  EXPECT_FALSE(api::MatchesNode(none, node));
 }
 
 }  // namespace

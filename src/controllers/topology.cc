@@ -12,9 +12,9 @@
 #include <tuple>
 #include <utility>
 
+#include "api/node_match.h"
 #include "api/well_known.h"
 #include "base/limits.h"
-#include "controllers/node_match.h"
 
 namespace berth::controllers {
 namespace {
@@ -198,7 +198,7 @@ bool IsFor(const std::vector<PodRef>& pods, const api::Node& node, const api::St
   });
   return selects &&
          std::ranges::all_of(std::array{"NoSchedule", "NoExecute"}, [&](std::string_view effect) {
-           return ToleratesAll(spec.tolerations, node, effect);
+           return api::ToleratesAll(spec.tolerations, node, effect);
          });
 }
 

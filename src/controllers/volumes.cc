@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
+#include "api/node_match.h"
 #include "api/well_known.h"
-#include "controllers/node_match.h"
 
 namespace berth::controllers {
 namespace {
@@ -174,7 +174,7 @@ class ClaimPlanner {
   [[nodiscard]] bool IsThere(const VolumeFacts& volume) const {
     if (claim_.selected_node.empty() || volume.places.empty()) return true;
     const Slot node = objects_.Find(api::KindId::kNode, {}, claim_.selected_node);
-    return node != kNoSlot && MatchesAny(volume.places, *objects_.node(node));
+    return node != kNoSlot && api::MatchesAny(volume.places, *objects_.node(node));
   }
 
   // What is for this claim already; else the smallest that fits, of those with the fewest modes.

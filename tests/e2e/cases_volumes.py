@@ -42,6 +42,23 @@ def make_class(test, **spec):
     return name
 
 
+def ready_hosts(test):
+    nodes = [n["metadata"] for n in test.get("/api/v1/nodes")["items"] if is_ready(n)]
+    return sorted(n["labels"]["kubernetes.io/hostname"] for n in nodes)
+
+
+def local_volume_of(name, class_name, size, host, **spec):
+    place = {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}
+    made = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": class_name,
+        "local": {"path": "/data"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}},
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": made | spec}
+
+
 @case("a claim is bound to a volume of its class, and gives it back", each_kubectl=True, needs=RUN)
 def claim_is_bound(test):
     name = test.unique("volume")
@@ -106,22 +123,10 @@ def local_volume(test):
     late = make_class(
         test, provisioner="kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer"
     )
-    nodes = [n["metadata"] for n in test.get("/api/v1/nodes")["items"] if is_ready(n)]
-    hosts = sorted(n["labels"]["kubernetes.io/hostname"] for n in nodes)
+    hosts = ready_hosts(test)
 
     def make_volume(name, size, host):
-        place = {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}
-        affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}}
-        spec = {
-            "capacity": {"storage": size},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": late,
-            "local": {"path": "/data"},
-            "nodeAffinity": affinity,
-        }
-        test.kubectl(
-            "create", "-f", "-", stdin={"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
-        )
+        test.kubectl("create", "-f", "-", stdin=local_volume_of(name, late, size, host))
 
     small, fits = test.unique("small"), test.unique("fits")
     test.kubectl("create", "-f", "-", stdin=claim("data", size="2Gi", storageClassName=late))
@@ -138,6 +143,28 @@ def local_volume(test):
     test.kubectl("delete", "pod", "p")
     test.kubectl("delete", "pvc", "data")
     test.kubectl("delete", "pv", small, fits)
+    test.kubectl("delete", "sc", late)
+
+
+@case("a pod goes where a volume is that names its claim, whoever is quicker", needs=RUN, seconds=5)
+def volume_that_names_its_claim(test):
+    late = make_class(test, volumeBindingMode="WaitForFirstConsumer")
+    volumes = {test.unique(f"volume-{i}"): host for i, host in enumerate(ready_hosts(test)[:3])}
+    made = []
+    for name, host in volumes.items():
+        named = {"namespace": test.namespace, "name": name}
+        made.append(local_volume_of(name, late, "2Gi", host, claimRef=named))
+        made.append(claim(name, storageClassName=late))
+        made.append(objects.pod(name))
+        made[-1]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
+    test.kubectl("create", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": made})
+    for name, host in volumes.items():
+        test.wait("it runs", lambda name=name: test.pod(name)["status"]["phase"] == "Running")
+        bound = test.get(test.path("persistentvolumeclaims", name))["spec"]["volumeName"]
+        test.equal(bound, name, "volume")
+        test.equal(test.node_of(name), host, "node")
+    test.kubectl("delete", "pod,pvc", "--all")
+    test.kubectl("delete", "pv", *volumes)
     test.kubectl("delete", "sc", late)
 
 

@@ -1,11 +1,11 @@
-#include "controllers/node_match.h"
+#include "api/node_match.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 
-namespace berth::controllers {
+namespace berth::api {
 namespace {
 
 std::optional<int64_t> NumberOf(std::string_view text) {
@@ -15,7 +15,7 @@ std::optional<int64_t> NumberOf(std::string_view text) {
   return value;
 }
 
-bool Matches(const api::Requirement& requirement, std::optional<std::string_view> value) {
+bool Matches(const Requirement& requirement, std::optional<std::string_view> value) {
   const auto among = [&] {
     return value && std::ranges::find(requirement.values, *value) != requirement.values.end();
   };
@@ -31,19 +31,18 @@ bool Matches(const api::Requirement& requirement, std::optional<std::string_view
   return requirement.op == "Lt" && *own < *limit;
 }
 
-bool Matches(const api::NodeSelectorTerm& term, const api::Node& node) {
+bool Matches(const NodeSelectorTerm& term, const Node& node) {
   if (term.match_expressions.empty() && term.match_fields.empty()) return false;
   return std::ranges::all_of(term.match_expressions,
-                             [&](const api::Requirement& requirement) {
-                               return Matches(requirement,
-                                              api::Find(node.meta.labels, requirement.key));
+                             [&](const Requirement& requirement) {
+                               return Matches(requirement, Find(node.meta.labels, requirement.key));
                              }) &&
-         std::ranges::all_of(term.match_fields, [&](const api::Requirement& requirement) {
+         std::ranges::all_of(term.match_fields, [&](const Requirement& requirement) {
            return requirement.key == "metadata.name" && Matches(requirement, node.meta.name);
          });
 }
 
-bool Tolerates(const api::Toleration& toleration, const api::Taint& taint) {
+bool Tolerates(const Toleration& toleration, const Taint& taint) {
   if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
   if (!toleration.key.empty() && toleration.key != taint.key) return false;
   if (toleration.op == "Exists") return true;
@@ -52,25 +51,25 @@ bool Tolerates(const api::Toleration& toleration, const api::Taint& taint) {
 
 }  // namespace
 
-bool MatchesNode(const api::PodSpec& spec, const api::Node& node) {
+bool MatchesNode(const PodSpec& spec, const Node& node) {
   const bool selected = std::ranges::all_of(spec.node_selector, [&](const auto& wanted) {
-    return api::Find(node.meta.labels, wanted.first) == std::string_view(wanted.second);
+    return Find(node.meta.labels, wanted.first) == std::string_view(wanted.second);
   });
   if (!selected || !spec.required_node_affinity) return selected;
   return MatchesAny(*spec.required_node_affinity, node);
 }
 
-bool MatchesAny(const std::vector<api::NodeSelectorTerm>& terms, const api::Node& node) {
+bool MatchesAny(const std::vector<NodeSelectorTerm>& terms, const Node& node) {
   return std::ranges::any_of(terms, [&](const auto& term) { return Matches(term, node); });
 }
 
-bool ToleratesAll(const std::vector<api::Toleration>& tolerations, const api::Node& node,
+bool ToleratesAll(const std::vector<Toleration>& tolerations, const Node& node,
                   std::string_view effect) {
-  return std::ranges::all_of(node.taints, [&](const api::Taint& taint) {
+  return std::ranges::all_of(node.taints, [&](const Taint& taint) {
     return taint.effect != effect || std::ranges::any_of(tolerations, [&](const auto& toleration) {
              return Tolerates(toleration, taint);
            });
   });
 }
 
-}  // namespace berth::controllers
+}  // namespace berth::api
