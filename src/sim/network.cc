@@ -230,7 +230,11 @@ void Network::ServerDied(Instant now) {
     Fail(now, id, arrived ? env::CallFailure::kLost : env::CallFailure::kNotSent);
   }
   // Whatever else was on its way to the dead server concerns exchanges that clients have let go of.
-  std::erase_if(events_, [](const auto& entry) { return entry.second.delivery.to.server; });
+  std::erase_if(events_, [&](const auto& entry) {
+    if (!entry.second.delivery.to.server) return false;
+    Forget(entry.first, entry.second);
+    return true;
+  });
 }
 
 Instant Network::next_at() const {
@@ -241,6 +245,7 @@ std::pair<Instant, std::optional<Delivery>> Network::Pop() {
   CHECK(!events_.empty());
   const auto first = events_.begin();
   const Instant at = first->first.first;
+  Forget(first->first, first->second);
   Event event = std::move(first->second);
   events_.erase(first);
   const auto found = exchanges_.find(event.exchange);
@@ -284,7 +289,16 @@ void Network::Fail(Instant now, env::ExchangeId id, env::CallFailure failure) {
 }
 
 void Network::Post(Instant at, Event event) {
-  events_.emplace(std::pair(at, next_sequence_++), std::move(event));
+  const EventKey key(at, next_sequence_++);
+  if (!event.is_timeout) underway_[event.exchange].insert(key);
+  events_.emplace(key, std::move(event));
+}
+
+void Network::Forget(const EventKey& key, const Event& event) {
+  const auto keys = underway_.find(event.exchange);
+  if (keys == underway_.end()) return;
+  keys->second.erase(key);
+  if (keys->second.empty()) underway_.erase(keys);
 }
 
 void Network::PostToClient(Instant now, env::ExchangeId id, Exchange& exchange, env::Input input) {
@@ -304,11 +318,15 @@ void Network::PostToServer(Instant now, env::ExchangeId id, Exchange& exchange, 
 }
 
 void Network::DropEvents(env::ExchangeId id, bool to_server, bool to_client) {
-  std::erase_if(events_, [&](const auto& entry) {
-    const Event& event = entry.second;
-    if (event.exchange != id || event.is_timeout) return false;
-    return event.delivery.to.server ? to_server : to_client;
+  const auto keys = underway_.find(id);
+  if (keys == underway_.end()) return;
+  std::erase_if(keys->second, [&](const EventKey& key) {
+    const auto event = events_.find(key);
+    if (!(event->second.delivery.to.server ? to_server : to_client)) return false;
+    events_.erase(event);
+    return true;
   });
+  if (keys->second.empty()) underway_.erase(keys);
 }
 
 bool Network::Fires(Fault fault, const FaultPlan& faults) {

@@ -90,10 +90,12 @@ class Network {
     bool is_timeout = false;
   };
 
+  using EventKey = std::pair<Instant, uint64_t>;  // When, and which of that time.
   void Post(Instant at, Event event);
   void PostToClient(Instant now, env::ExchangeId id, Exchange& exchange, env::Input input);
   void PostToServer(Instant now, env::ExchangeId id, Exchange& exchange, env::Input input);
   void Fail(Instant now, env::ExchangeId id, env::CallFailure failure);
+  void Forget(const EventKey& key, const Event& event);
   void DropEvents(env::ExchangeId id, bool to_server, bool to_client);
   bool Fires(Fault fault, const FaultPlan& faults);
   Duration Delay();
@@ -107,7 +109,9 @@ class Network {
   uint64_t next_sequence_ = 1;
   std::map<env::ExchangeId, Exchange> exchanges_;
   std::map<std::pair<Party, env::CallId>, env::ExchangeId> by_call_;
-  std::map<std::pair<Instant, uint64_t>, Event> events_;
+  std::map<EventKey, Event> events_;
+  // What is on its way of each exchange, without timeouts.
+  std::map<env::ExchangeId, std::set<EventKey>> underway_;
 };
 
 }  // namespace berth::sim

@@ -16,8 +16,8 @@ namespace {
 
 // Longer than any back-off, eviction wait or lease in the system, so that calm is no coincidence.
 constexpr Duration kCalm = Duration::Seconds(90);
-// And where a Job waits before it replaces a pod that failed: ten minutes at most.
-constexpr Duration kCalmOfJobs = Duration::Minutes(10) + kCalm;
+// But for that of a Job before it replaces a pod that failed.
+constexpr Duration kJobBackoffMax = Duration::Minutes(10);
 constexpr Duration kPatience = Duration::Minutes(40);
 constexpr std::string_view kJobsPrefix = "jobs.batch/";
 
@@ -297,18 +297,31 @@ std::vector<std::string> UnplacedThatFit(const Truth& truth) {
 }
 
 void RunToRest(World& world) {
+  // Whatever else is missing doesn't come with time.
+  const auto waits_for_jobs = [&] {
+    const Truth& truth = world.checkers().truth();
+    Findings others;
+    CheckDeployments(world.users().wanted(), truth, others);
+    CheckPods(world.users().wanted(), truth, world.lost_pods(), others);
+    CheckOwners(truth, others);
+    return others.empty() && IsAnyJobShort(truth);
+  };
   world.StopFaults();
   const Instant calm_from = world.now();
-  const auto wait = [&](Duration calm) {
-    const auto end = [&] { return std::max(calm_from, world.last_change()) + calm; };
-    while (world.checkers().violations().empty() && world.now() < calm_from + kPatience &&
-           world.now() < end()) {
-      world.Step(end());
-    }
+  const auto fine = [&] {
+    return world.checkers().violations().empty() && world.now() < calm_from + kPatience;
   };
-  wait(kCalm);
-  if (!IsAnyJobShort(world.checkers().truth())) return;
-  wait(kCalmOfJobs);
+  const auto settle = [&] {
+    const auto end = [&] { return std::max(calm_from, world.last_change()) + kCalm; };
+    while (fine() && world.now() < end()) world.Step(end());
+  };
+  settle();
+  const Instant jobs_end = world.now() + kJobBackoffMax;
+  while (fine() && world.now() < jobs_end && waits_for_jobs()) {
+    const Instant change = world.last_change();
+    while (fine() && world.now() < jobs_end && world.last_change() == change) world.Step(jobs_end);
+  }
+  settle();
 }
 
 void CheckAtRest(World& world) {
