@@ -255,6 +255,11 @@ JsonObject DefinedScaleStatus(const api::CustomVersion& version, const Json& doc
 // its scale is patched.
 constexpr int64_t kNoReplicas = INT32_MIN;
 
+// Of a user's kind there may be no number.
+bool LacksReplicas(const api::Kind& kind, const Json& document) {
+  return kind.defined != nullptr && api::FindDotted(document, ReplicasPath(kind)) == nullptr;
+}
+
 WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, const Json& scale) {
   if (Outcome<void> named = CheckNameAndNamespace(context, scale); !named) {
     return std::unexpected(std::move(named.error()));
@@ -428,11 +433,13 @@ std::string ScaleJson(const api::Kind& kind, const store::StoredObject& object) 
   return codec::PrintJson(ScaleOf(kind, LoadAs(kind, object)));
 }
 
-Outcome<void> CheckHasReplicas(const api::Kind& kind, const store::StoredObject& object) {
-  if (kind.defined == nullptr) return {};
-  if (api::FindDotted(LoadAs(kind, object), ReplicasPath(kind)) != nullptr) return {};
-  return InternalError(
-      fmt::format("the spec replicas field \".{}\" does not exist", ReplicasPath(kind)));
+Outcome<std::string> ShownScale(const api::Kind& kind, const store::StoredObject& object) {
+  const Json document = LoadAs(kind, object);
+  if (LacksReplicas(kind, document)) {
+    return InternalError(
+        fmt::format("the spec replicas field \".{}\" does not exist", ReplicasPath(kind)));
+  }
+  return codec::PrintJson(ScaleOf(kind, document));
 }
 
 WriteResult UpdateScale(WriteContext& context) {
@@ -455,8 +462,7 @@ WriteResult PatchScale(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
   const Json document = LoadAs(kind, **old);
   Json before = ScaleOf(kind, document);
-  if (kind.defined != nullptr && api::FindDotted(document, ReplicasPath(kind)) == nullptr)
-    api::SetPath(before, "spec.replicas", kNoReplicas);
+  if (LacksReplicas(kind, document)) api::SetPath(before, "spec.replicas", kNoReplicas);
   Outcome<Json> patched = ApplyParsed(*patch, KindId::kScale, before);
   if (!patched) return std::unexpected(std::move(patched.error()));
   Json scale = *patched;

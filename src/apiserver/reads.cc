@@ -178,9 +178,9 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
   if (object == nullptr) return NotFound(request.subject());
   if (as_list) return NoList(*request.kind);
   if (request.subpart == Subpart::kScale) {
-    if (Outcome<void> counts = CheckHasReplicas(*request.kind, *object); !counts)
-      return std::unexpected(std::move(counts.error()));
-    return Answer(200, shape->syntax, ScaleJson(*request.kind, *object));
+    const Outcome<std::string> scale = ShownScale(*request.kind, *object);
+    if (!scale) return std::unexpected(scale.error());
+    return Answer(200, shape->syntax, *scale);
   }
   return AnswerStored(200, *shape, object->json, now);
 }

@@ -434,18 +434,21 @@ std::unexpected<Problem> OtherUid(const WriteContext& context, std::string_view 
                   StorageKey(context, context.request.name), said, uid));
 }
 
+Outcome<void> CheckUid(const WriteContext& context, const store::StoredObject& old,
+                       const Json& object) {
+  const std::string_view uid = api::TextAt(object, "metadata.uid");
+  if (!uid.empty() && uid != old.uid) return OtherUid(context, uid, old.uid);
+  return {};
+}
+
 // The uid and resourceVersion that the writer believes in.
 Outcome<void> CheckPreconditions(const WriteContext& context, const store::StoredObject& old,
                                  const Json& object) {
-  const ResourceRequest& request = context.request;
-  const std::string_view uid = api::TextAt(object, "metadata.uid");
-  if (!uid.empty() && uid != old.uid) {
-    return OtherUid(context, uid, old.uid);
-  }
+  if (Outcome<void> same = CheckUid(context, old, object); !same) return same;
   if (NamesNoVersion(object)) return {};
   const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
   if (Outcome<void> fine = CheckVersionText(object); !fine) return fine;
-  if (version != std::to_string(old.revision)) return Stale(request.subject());
+  if (version != std::to_string(old.revision)) return Stale(context.request.subject());
   return {};
 }
 
@@ -856,8 +859,9 @@ WriteResult Update(WriteContext& context) {
     }
     return std::unexpected(old.error());
   }
-  const std::string_view uid = api::TextAt(object, "metadata.uid");
-  if (!uid.empty() && uid != (*old)->uid) return OtherUid(context, uid, (*old)->uid);
+  if (Outcome<void> same = CheckUid(context, **old, object); !same) {
+    return std::unexpected(std::move(same.error()));
+  }
   if (!AllowsUnconditionalUpdate(kind) && NamesNoVersion(object)) {
     const api::FieldErrors errors = {api::InvalidField("metadata.resourceVersion", int64_t{0},
                                                        "must be specified for an update")};

@@ -100,8 +100,8 @@ WriteResult FinalizeNamespace(WriteContext& context);
 // The Scale of an object. REQUIRES: the kind has one.
 [[nodiscard]] api::Json ScaleOf(const api::Kind& kind, const api::Json& document);
 [[nodiscard]] std::string ScaleJson(const api::Kind& kind, const store::StoredObject& object);
-// An object of a user's kind may be without the number that its scale is to show.
-Outcome<void> CheckHasReplicas(const api::Kind& kind, const store::StoredObject& object);
+// The same, read by itself: an object of a user's kind may be without the number that it shows.
+Outcome<std::string> ShownScale(const api::Kind& kind, const store::StoredObject& object);
 
 // ---- Shared steps ------------------------------------------------------------------------------
 

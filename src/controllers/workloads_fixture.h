@@ -53,6 +53,11 @@ class Workloads : public ::testing::Test {
     EXPECT_EQ(Text(kJob, "/spec/suspend"), "true") << request.body.view();
     EXPECT_EQ(Text(kJob, "/status/startTime"), "none") << request.body.view();
   }
+  // Of the Job or a Workload that is there.
+  static bool IsOfJob(const env::HttpRequest& request) {
+    return request.target.find("/jobs/j") != std::string::npos ||
+           request.target.find("/workloads/") != std::string::npos;
+  }
   void Make(const std::string& collection, const std::string& body) {
     const auto response = api_.Do(Method::kPost, collection, body);
     EXPECT_EQ(response.status, 201) << response.body.view();

@@ -363,9 +363,7 @@ TEST_F(Workloads, AnEvictionThatIsInterruptedAnywhereLeavesTheJobAsItWas) {
       EXPECT_EQ(Stands(), kPlaced);
       int count = 0;
       api_.fault = [&](const env::HttpRequest& request) {
-        const bool its = request.target.find("/jobs/j") != std::string::npos ||
-                         request.target.find("/workloads/") != std::string::npos;
-        return its && count++ == nth ? fault : FakeApi::Fault::kNone;
+        return IsOfJob(request) && count++ == nth ? fault : FakeApi::Fault::kNone;
       };
       Evict();
       Pass(60);

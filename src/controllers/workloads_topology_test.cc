@@ -43,10 +43,9 @@ TEST_F(Workloads, AJobWhoseReservationWasTakenHasWhatItCameWith) {
     EXPECT_EQ(Stands(), kPlaced);
     int count = 0;
     api_.fault = [&](const env::HttpRequest& request) {
-      const bool its = request.method == Method::kPatch &&
-                       (request.target.find("/jobs/j") != std::string::npos ||
-                        request.target.find("/workloads/") != std::string::npos);
-      return its && count++ == nth ? FakeApi::Fault::kLoseAnswer : FakeApi::Fault::kNone;
+      return request.method == Method::kPatch && IsOfJob(request) && count++ == nth
+                 ? FakeApi::Fault::kLoseAnswer
+                 : FakeApi::Fault::kNone;
     };
     Patch(Workload() + "/status", R"({"status":{"conditions":[],"admission":null}})");
     Pass(60);
