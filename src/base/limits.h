@@ -89,11 +89,11 @@ inline constexpr int64_t kWatchesMax = 16'384;
 inline constexpr int64_t kConnectionsMax = kWatchesMax + 4'096;
 static_assert(kEndpointsMax * 16 <= kConnectionsMax);
 // Of requests that are not whole yet, in sum: 170 bodies of the largest size. Nobody has said yet
-// who he is. Over it who has sent nothing for the longest time is cut.
+// who he is. Over it who holds the most for the longest time without sending is cut.
 inline constexpr int64_t kComingBytesMax = int64_t{512} << 20;
 static_assert(kComingBytesMax >= 100 * kRequestBodyBytesMax);
 // Whole answers that clients have not taken yet, in sum: two lists of 150,000 pods of 3 KiB. Over
-// it who has taken nothing for the longest time is cut.
+// it who holds the most for the longest time without taking any is cut.
 inline constexpr int64_t kUnsentBytesMax = int64_t{1} << 30;
 // A watch with this much unread gets nothing more until its client has read; it then continues from
 // the log. 500 pods of 2 KiB fit. With every watch at its limit this would be 16 GiB; with the

@@ -438,7 +438,9 @@ std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id,
       if (barred && !IsForQuota(*barred)) return Unready{std::move(barred)};
     }
   }
-  if (auto lacks = WhyNoRoom(state, id, AskedBy(state, id))) return Unready{*std::move(lacks)};
+  if (auto lacks = WhyNoRoom(state, id, AskedBy(state, id))) {
+    return Unready{std::move(lacks)};
+  }
   return std::nullopt;
 }
 

@@ -93,6 +93,8 @@ struct Origin final : env::InputSink {
       for (int i = 0; i < 300; ++i) out.emplace_back(env::Frame{id, frame});
     } else if (target == "/large") {
       out.emplace_back(env::Respond{id, {200, {}, Bytes(std::string(8'000'000, 'x'))}, false});
+    } else if (target == "/larger") {
+      out.emplace_back(env::Respond{id, {200, {}, Bytes(std::string(80'000'000, 'x'))}, false});
     } else if (target == "/gone") {
       out.emplace_back(env::Respond{id, {410, {}, Bytes("too old")}, false});
     }
@@ -390,6 +392,33 @@ TEST_F(NetTest, AnswersThatNobodyTakesAreBoundedInSumAndWhoReadsIsServed) {
             1)
       << "the one that was not cut goes on";
   EXPECT_THAT(log.Wait(1), ElementsAre(HasSubstr("wait for their clients")));
+}
+
+// Method: one who has a tenth of what another has, and has it for somewhat longer, when a third one's is too much.
+TEST_F(NetTest, WhoHoldsMuchIsCutBeforeWhoHoldsLittleALittleLonger) {
+  Serve([](ServerOptions& options) { options.unsent_bytes_max = 100'000'000; });
+  Connect();
+  const auto begin = std::chrono::steady_clock::now();
+  TlsSocket little(Dial());
+  little.Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  TlsSocket much(Dial());
+  much.Send("GET /larger HTTP/1.1\r\nHost: x\r\n\r\n");
+  little.WaitUntilReadable();
+  much.WaitUntilReadable();
+  size_t sent = 0;
+  const auto echo = [&] {
+    Send(++sent, "/echo", "b");
+    EXPECT_EQ(asker.lines.Wait(sent).size(), sent);
+  };
+  for (int i = 0; i < 10; ++i) echo();
+  const auto asked = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - asked < asked - begin) echo();
+  TlsSocket third(Dial());
+  third.Send("GET /larger HTTP/1.1\r\nHost: x\r\n\r\n");
+  third.WaitUntilReadable();
+  EXPECT_EQ(little.ReadAll(8'000'000), 8'000'000U);
+  EXPECT_LT(much.ReadAll(80'000'000), 80'000'000U);
+  EXPECT_EQ(server->stats().slow_count, 1U);
 }
 
 // Before anybody has said who he is.

@@ -739,17 +739,22 @@ void HttpsServer::Impl::MakeRoom() {
   found->Close();
 }
 
-// Cuts, of those who hold something, who has not moved for the longest time, until the rest is
-// within its bound.
+// Cuts, of those who hold something, who holds the most bytes for the longest time without moving (bytes times time: a
+// client that reads is not cut for being the first to have begun), until the rest is within its bound.
 template <typename BytesOf, typename TimeOf>
 uint64_t HttpsServer::Impl::CutSlowest(const Session& newest, const int64_t& sum, int64_t max,
                                        BytesOf bytes_of, TimeOf time_of) {
   uint64_t cut_count = 0;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  const auto cost_of = [&](const Session& session) {
+    return bytes_of(session) *
+           std::chrono::duration_cast<std::chrono::microseconds>(now - time_of(session)).count();
+  };
   while (sum > max) {
     std::shared_ptr<Session> slowest;
     for (const std::shared_ptr<Session>& session : slots) {
       if (session == nullptr || session.get() == &newest || bytes_of(*session) == 0) continue;
-      if (slowest == nullptr || time_of(*session) < time_of(*slowest)) slowest = session;
+      if (slowest == nullptr || cost_of(*session) > cost_of(*slowest)) slowest = session;
     }
     if (slowest == nullptr) break;
     slowest->Close();
@@ -763,7 +768,8 @@ void HttpsServer::Impl::ShedUnsent(const Session& newest) {
   const uint64_t cut_count =
       CutSlowest(newest, unsent_bytes, options.unsent_bytes_max,
                  std::mem_fn(&Session::unsent_bytes), std::mem_fn(&Session::taken_at));
-  LogSlow(cut_count, "answers of more than {} bytes wait for their clients: who took nothing",
+  LogSlow(cut_count,
+          "answers of more than {} bytes wait for their clients: who took nothing of the most",
           options.unsent_bytes_max);
 }
 
@@ -771,7 +777,7 @@ void HttpsServer::Impl::ShedComing(const Session& newest) {
   const uint64_t cut_count =
       CutSlowest(newest, coming_bytes, options.coming_bytes_max,
                  std::mem_fn(&Session::coming_bytes), std::mem_fn(&Session::sent_at));
-  LogSlow(cut_count, "requests of more than {} bytes are not whole: who sent nothing",
+  LogSlow(cut_count, "requests of more than {} bytes are not whole: who sent nothing to the most",
           options.coming_bytes_max);
 }
 

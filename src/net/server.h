@@ -55,9 +55,9 @@ struct ServerStats {
 // One thread does all of its I/O; no client waits for another one. A connection carries one
 // exchange at a time, further requests on it wait. Frames queue per exchange without a bound of its
 // own: the actor bounds them by what StreamDrained reports. Whole answers, and requests that
-// are not whole yet, are bounded in sum: over that the connections whose clients have taken or sent
-// nothing for the longest time are cut. A client
-// that goes, or does not keep the timeouts, ends its exchange with ExchangeAbandoned. What is not
+// are not whole yet, are bounded in sum: over that the connections are cut that hold the most for
+// the longest time (bytes times the time since the client took or sent anything). A client that
+// goes, or does not keep the timeouts, ends its exchange with ExchangeAbandoned. What is not
 // HTTP is answered 400 and cut, without reaching the actor; so are bodies and heads over their
 // limits (413, 431). At the limit of connections the oldest that never asked anything is closed for
 // a new one; when there is none, the new one is closed at once. Both are logged, once a minute at
