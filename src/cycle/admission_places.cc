@@ -45,16 +45,20 @@ bool Admissions::IsPromised(const model::State& state, WorkloadId workload) {
 // are none, `n.refusal` says why.
 bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, Beside beside,
                             Nomination& n) const {
-  std::vector<Nomination> asked = {n};  // By whose flavors nodes were looked for.
+  std::vector<Nomination> asked;  // By whose flavors nodes were looked for.
+  const model::WorkloadRefusal told = n.refusal;
   const bool found = n.verdict == Nomination::Verdict::kFits
                          ? FindPlacesNow(state, placer, beside, n, asked)
                          : HelpsPlaces(state, placer, n);
   if (found || n.outrun) return found;
+  asked.push_back(n);
+  asked.back().refusal = told;
   return FindPlacesOtherwise(state, placer, beside, n) ||
          FindPlacesToCome(state, placer, asked, n) || FindFewerPlaces(state, placer, asked, n);
 }
 
-// On nodes of the flavors that it gets, or of others of which there is quota, too.
+// On nodes of the flavors that it gets, or of others of which there is quota, too. `asked`: gets
+// what was tried before the last.
 bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, Beside beside,
                                Nomination& n, std::vector<Nomination>& asked) const {
   Without without(state.workloads().at(n.workload).slots.size());
@@ -98,14 +102,13 @@ bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, Beside b
     n.refusal.promised = promised && (!row.promised.slots.empty() || !row.victims.empty());
     if (n.as_promised || !others) return false;
     // What it found others took: it comes to the flavors behind when it is its turn again.
-    n.outrun = !promised && asked.size() == 1 && !beside.served.empty() &&
+    n.outrun = !promised && asked.empty() && !beside.served.empty() &&
                placer.Place(n.workload, reservation, beside.served).has_value();
     if (n.outrun) return false;
     Nomination next = Nominate(state, n.workload, beside.held, without);
     if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, beside.kept))
       return false;
-    n = std::move(next);
-    asked.push_back(n);
+    asked.push_back(std::exchange(n, std::move(next)));
     if (!n.as_promised) continue;
     // It is told of what it was promised alone.
     for (std::vector<NameId>& barred : without) barred.clear();

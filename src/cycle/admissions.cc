@@ -423,7 +423,7 @@ class Admissions::Look {
   }
 
   // Whether it gets that quota, now or once others are gone; if so that is the nomination.
-  bool Gets(quota::FlavorAssignment flavors, Nomination& nomination) {
+  bool Gets(quota::FlavorAssignment& flavors, Nomination& nomination) {
     const bool lacks_room = has_room_ && !has_room_({}, counts_);
     if (flavors.mode == FlavorMode::kFit && !lacks_room) {
       nomination.verdict = Nomination::Verdict::kFits;
@@ -452,7 +452,7 @@ class Admissions::Look {
   bool GetsSome(const Workload& row, Nomination& nomination) {
     std::set<Scanned> ended;
     for (bool first = true;; first = false) {
-      const quota::FlavorAssignment flavors = Assign();
+      quota::FlavorAssignment flavors = Assign();
       if (Gets(flavors, nomination)) return true;
       if (first) {
         nomination.refusal = RefusalOf(flavors);
@@ -514,7 +514,8 @@ class Admissions::Look {
     const std::vector<quota::CountRange> ranges = RangesOf(state_, row, {});
     const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
       SetCounts(fewer);
-      return Gets(Assign(), nomination);
+      quota::FlavorAssignment flavors = Assign();
+      return Gets(flavors, nomination);
     });
     // The last that got it quota were the most.
     if (counts) nomination.counts = *counts;
@@ -729,6 +730,7 @@ uint32_t Admissions::ServeRound(model::State& state, std::span<const WorkloadId>
               .held = Held(*this, state),
               .free = shortfalls_.FreeOf(state, relieved)};
   std::vector<Nomination> nominations;
+  nominations.reserve(heads.size());
   for (const WorkloadId head : heads) nominations.push_back(Nominate(state, head, round.held));
   std::erase_if(nominations, [&](const Nomination& n) { return TurnDown(round, n); });
   const auto contender = [&](const Nomination& n) {
@@ -739,12 +741,16 @@ uint32_t Admissions::ServeRound(model::State& state, std::span<const WorkloadId>
                             .queued_at = place.queued_at,
                             .uid = place.uid};
   };
-  std::ranges::sort(nominations, [&](const Nomination& a, const Nomination& b) {
-    return quota::IsServedBefore(contender(a), contender(b));
+  std::vector<Nomination*> turns;
+  turns.reserve(nominations.size());
+  for (Nomination& n : nominations) turns.push_back(&n);
+  std::ranges::sort(turns, [&](const Nomination* a, const Nomination* b) {
+    return quota::IsServedBefore(contender(*a), contender(*b));
   });
   uint32_t woken = 0;
   std::optional<Shortfalls::Turn> from;
-  for (Nomination& n : nominations) {
+  for (Nomination* const next : turns) {
+    Nomination& n = *next;
     if (!relieved.empty() && !IsPromised(state, n.workload)) {
       const quota::Contender of = contender(n);
       const Shortfalls::Turn turn{.borrow = of.borrow,

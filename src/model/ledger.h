@@ -99,6 +99,15 @@ struct Claim {
   ClaimId previous_of_owner;
   bool operator==(const Claim&) const = default;
 };
+// What a transaction did to a claim (model/transaction.h).
+struct ClaimOperation {
+  enum class Kind : uint8_t { kAdd, kEnd, kChange };
+  Kind kind = Kind::kAdd;
+  bool fresh = false;  // kAdd: the row was appended, not taken from the free ones.
+  ClaimId id;
+  Claim before;
+  Claim after;
+};
 // Whether they promise the same, wherever they stand in lists.
 [[nodiscard]] bool SameClaim(Claim a, Claim b);
 
@@ -262,6 +271,7 @@ class Ledger {
   std::vector<uint8_t> devices_count_;
   std::vector<Claim> claims_;
   std::vector<ClaimId> free_claims_;
+  std::vector<ClaimOperation> spare_log_;  // Empty: room for the next transaction's.
   std::vector<ClaimId> first_of_owner_;
   std::array<uint64_t, kCausesCount> ended_by_cause_{};
   std::array<uint64_t, kCausesCount> promises_ended_{};

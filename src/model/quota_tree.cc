@@ -94,7 +94,8 @@ void QuotaTree::PassOn(ResourceId r, uint32_t row, const Passed& before, const P
   Passed was = before;
   Passed is = after;
   for (uint32_t n = parents_[row]; n != kNoRow && was != is; n = parents_[n]) {
-    const Passed by_n = PassedBy(r, n);
+    const bool is_root = parents_[n] == kNoRow;
+    const Passed by_n = is_root ? Passed{} : PassedBy(r, n);
     Cell& cell = at(r, n);
     if (was.lent != is.lent) {
       cell.lent += is.lent - was.lent;
@@ -106,6 +107,7 @@ void QuotaTree::PassOn(ResourceId r, uint32_t row, const Passed& before, const P
     }
     if (was.over && !is.over) --cell.children_over;
     if (!was.over && is.over) ++cell.children_over;
+    if (is_root) break;
     was = by_n;
     is = PassedBy(r, n);
   }

@@ -229,6 +229,7 @@ std::vector<Claim> State::ClaimsOf(WorkloadId id) {
     if (row.claimant.valid()) claim.claimant = workloads_.at(row.claimant).uid;
   }
   std::vector<Claim> claims;
+  claims.reserve(reservation.charges.size());
   for (const QuotaCharge& charge : reservation.charges) {
     const QueueId q = queues_.FindOrAdd(QueueKind::kClusterQueue, reservation.cluster_queue);
     claim.pod_set = charge.pod_set;
@@ -244,6 +245,7 @@ std::vector<Claim> State::ClaimsOf(WorkloadId id) {
 void State::SettleReservations(std::span<const WorkloadId> workloads, Cause cause, OwnerId claimant,
                                std::span<const PodId> evicted) {
   std::vector<std::pair<OwnerId, std::vector<Claim>>> wanted;
+  wanted.reserve(workloads.size());
   for (const WorkloadId id : workloads) {
     // Who holds nothing any more has left.
     if (ChargedTo(workloads_.at(id)).charges.empty()) ForgetClaimant(id);
@@ -251,10 +253,12 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
     MakeRowsOfSlots(id);
   }
   std::vector<uint32_t> left;
+  left.reserve(workloads.size());
   const auto keeps_for_gangs = [&](WorkloadId id) {
     return !slots_.of(id).gangs.empty() && HasQuota(id);
   };
   std::vector<uint8_t> kept;
+  kept.reserve(workloads.size());
   for (const WorkloadId id : workloads) kept.push_back(keeps_for_gangs(id) ? 1 : 0);
   Transaction t = Begin();
   for (const auto& [owner, claims] : wanted) PutReservation(t, owner, claims, left);
@@ -293,18 +297,23 @@ void State::StayIfSpared(std::span<const WorkloadId> workloads) {
 // are such that others may have what they take.
 void State::PutReservation(Transaction& t, OwnerId owner, std::span<const Claim> claims,
                            std::vector<uint32_t>& left) {
-  std::vector<ClaimId> existing;
+  const auto is_wanted = [&](const Claim& existing) {
+    return std::ranges::any_of(claims,
+                               [&](const Claim& claim) { return SameClaim(existing, claim); });
+  };
+  size_t existing_count = 0;
+  bool all_wanted = true;
   for (ClaimId id = ledger_.first_of_owner(owner); id.valid();
        id = ledger_.claim(id).next_of_owner) {
-    if (ledger_.claim(id).account.is_tree()) existing.push_back(id);
+    if (!ledger_.claim(id).account.is_tree()) continue;
+    ++existing_count;
+    all_wanted = all_wanted && is_wanted(ledger_.claim(id));
   }
-  const auto is_wanted = [&](ClaimId id) {
-    return std::ranges::any_of(
-        claims, [&](const Claim& claim) { return SameClaim(ledger_.claim(id), claim); });
-  };
-  if (existing.size() == claims.size() && std::ranges::all_of(existing, is_wanted)) return;
-  for (const ClaimId id : existing) {
+  if (existing_count == claims.size() && all_wanted) return;
+  for (ClaimId id = ledger_.first_of_owner(owner), next; id.valid(); id = next) {
     const Claim& claim = ledger_.claim(id);
+    next = claim.next_of_owner;
+    if (!claim.account.is_tree()) continue;
     // What is there now, and what will be, are asked for each by itself.
     const bool stays = std::ranges::any_of(claims, [&](const Claim& c) {
       const bool no_less = c.state == ClaimState::kHeld || c.state == claim.state;
@@ -417,7 +426,9 @@ std::vector<PodId> State::PromiseQuota(WorkloadId id, Reservation reservation,
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
   CHECK(row.write == WriteStage::kNone && row.promised == Reservation{});
   row.promised = std::move(reservation);
+  row.victims.reserve(victims.size());
   std::vector<WorkloadId> settled = {id};
+  settled.reserve(victims.size() + 1);
   for (const auto& [victim, reason] : victims) {
     Workload& leaves = workloads_.mutable_at(victim);
     CHECK(!leaves.claimant.valid() && !ChargedTo(leaves).charges.empty());

@@ -54,13 +54,6 @@ BundleId BundleTable::Intern(std::span<const ResourceAmount> amounts) {
   return id;
 }
 
-std::span<const ResourceAmount> BundleTable::View(BundleId id) const {
-  if (!id.valid()) return {};
-  CHECK_LT(id.value + 1, offsets_.size());
-  return std::span<const ResourceAmount>(amounts_).subspan(
-      offsets_[id.value], offsets_[id.value + 1] - offsets_[id.value]);
-}
-
 Amount BundleTable::AmountOf(BundleId id, ResourceId resource) const {
   for (const ResourceAmount& a : View(id)) {
     if (a.resource == resource) return a.amount;

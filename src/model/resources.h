@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/result.h"
 #include "model/ids.h"
@@ -49,7 +50,12 @@ class BundleTable {
   // Sums repeated resources, drops zeros. REQUIRES: amounts within [0, limits::kAmountMax].
   BundleId Intern(std::span<const ResourceAmount> amounts);
   // Valid until the next Intern. An invalid id is the empty bundle.
-  [[nodiscard]] std::span<const ResourceAmount> View(BundleId id) const;
+  [[nodiscard]] std::span<const ResourceAmount> View(BundleId id) const {
+    if (!id.valid()) return {};
+    CHECK_LT(id.value + 1, offsets_.size());
+    const uint32_t first = offsets_[id.value];
+    return std::span<const ResourceAmount>(amounts_).subspan(first, offsets_[id.value + 1] - first);
+  }
   [[nodiscard]] Amount AmountOf(BundleId id, ResourceId resource) const;
   [[nodiscard]] uint32_t size() const { return table_.size(); }
   void AddTo(Hasher& hasher) const { table_.AddTo(hasher); }

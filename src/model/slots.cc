@@ -442,6 +442,7 @@ std::vector<uint32_t> State::PlacesToCome(WorkloadId id) const {
 // The claims on nodes become those that follow from the row and from who took which place.
 void State::PutSlots(Transaction& t, WorkloadId id) {
   std::vector<Slot> wanted = SlotsWanted(id);
+  if (wanted.empty() && slots_.PlacesOf(id).empty()) return NoteToCome(id);
   // What the row does not say any more has no amounts.
   if (workloads_.used(id)) {
     std::erase_if(wanted,

@@ -39,14 +39,6 @@ TouchKinds KindsOf(const Claim& before, const Claim& after) {
   return kTouchFreed | kTouchTaken;
 }
 
-// Most that change anything change several claims.
-template <typename Log>
-void Append(Log& log, typename Log::value_type operation) {
-  constexpr size_t kOperationsAtFirst = 8;
-  if (log.capacity() == 0) log.reserve(kOperationsAtFirst);
-  log.push_back(std::move(operation));
-}
-
 }  // namespace
 
 bool Transaction::Felt(const Operation& op, Cause cause) const {
@@ -80,14 +72,14 @@ void Transaction::Touch(const Operation& op, Cause cause) {
 ClaimId Transaction::Add(const Claim& claim) {
   const bool fresh = ledger_.free_claims_.empty();
   const ClaimId id = ledger_.Insert(WithoutLinks(claim), bundles_);
-  Append(log_,
-         {.kind = Kind::kAdd, .fresh = fresh, .id = id, .before = {}, .after = ledger_.claim(id)});
+  log_.push_back(
+      {.kind = Kind::kAdd, .fresh = fresh, .id = id, .before = {}, .after = ledger_.claim(id)});
   return id;
 }
 
 void Transaction::End(ClaimId id) {
   const Claim before = ledger_.claim(id);
-  Append(log_, {.kind = Kind::kEnd, .fresh = false, .id = id, .before = before, .after = {}});
+  log_.push_back({.kind = Kind::kEnd, .fresh = false, .id = id, .before = before, .after = {}});
   ledger_.Remove(id, bundles_);
   ledger_.free_claims_.push_back(id);
 }
@@ -106,11 +98,11 @@ void Transaction::Change(ClaimId id, const Claim& to) {
   after.previous_of_owner = before.previous_of_owner;
   ledger_.Remove(id, bundles_);
   ledger_.InsertAt(id, after, bundles_);
-  Append(log_, {.kind = Kind::kChange,
-                .fresh = false,
-                .id = id,
-                .before = before,
-                .after = ledger_.claim(id)});
+  log_.push_back({.kind = Kind::kChange,
+                  .fresh = false,
+                  .id = id,
+                  .before = before,
+                  .after = ledger_.claim(id)});
 }
 
 void Transaction::RollbackTo(Checkpoint checkpoint) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/faults.h"
@@ -31,8 +32,15 @@ class Transaction {
 
   // `unfelt`: test code only.
   Transaction(Ledger& ledger, TouchLog& touches, const BundleTable& bundles, Unfelt unfelt)
-      : ledger_(ledger), touches_(touches), bundles_(bundles), unfelt_(unfelt) {}
-  ~Transaction() { RollbackTo(Checkpoint{}); }
+      : ledger_(ledger),
+        touches_(touches),
+        bundles_(bundles),
+        unfelt_(unfelt),
+        log_(std::exchange(ledger.spare_log_, {})) {}
+  ~Transaction() {
+    RollbackTo(Checkpoint{});
+    ledger_.spare_log_ = std::move(log_);
+  }
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
@@ -59,14 +67,8 @@ class Transaction {
   [[nodiscard]] Amount NetCharge() const;
 
  private:
-  enum class Kind : uint8_t { kAdd, kEnd, kChange };
-  struct Operation {
-    Kind kind = Kind::kAdd;
-    bool fresh = false;  // kAdd: the row was appended, not taken from the free ones.
-    ClaimId id;
-    Claim before;
-    Claim after;
-  };
+  using Operation = ClaimOperation;
+  using Kind = Operation::Kind;
   void Touch(const Operation& op, Cause cause);
   // Of what a node gives up: whether those who wait for it are to be told.
   [[nodiscard]] bool Felt(const Operation& op, Cause cause) const;

@@ -523,7 +523,8 @@ class Search {
 
   std::vector<Victim> Try(Candidates& candidates, bool borrowing, bool indexed) {
     std::vector<Victim> victims;
-    std::vector<std::vector<model::Claim>> taken;
+    std::vector<model::Claim> taken;
+    std::vector<size_t> taken_from;  // By victim: its first.
     while (const Candidate* next = candidates.Next()) {
       if (borrowing && next->variant == Variant::kUnlessBorrowing) continue;
       if (!StillUsesTooMuch(*next)) {
@@ -535,12 +536,13 @@ class Search {
         gave_up_ = true;
         return {};
       }
-      taken.push_back(TakeAway(state_, t_, next->workload.owner));
+      taken_from.push_back(taken.size());
+      TakeAway(state_, t_, next->workload.owner, &taken);
       if (!FitsWithout(victims, borrowing)) continue;
       if (std::ranges::any_of(victims, [&](const Victim& v) { return IsWaitedFor(v); })) {
         GiveBackByOne(victims, borrowing);
       } else {
-        GiveBack(victims, taken, borrowing);
+        GiveBack(victims, taken, taken_from, borrowing);
       }
       return victims;
     }
@@ -548,14 +550,14 @@ class Search {
   }
 
   // Whoever need not go, the last chosen first. The very last made it fit.
-  void GiveBack(std::vector<Victim>& victims, std::vector<std::vector<model::Claim>>& taken,
-                bool borrowing) {
+  void GiveBack(std::vector<Victim>& victims, std::span<const model::Claim> taken,
+                std::span<const size_t> taken_from, bool borrowing) {
     for (size_t i = victims.size() - 1; i-- > 0;) {
       const auto before = t_.checkpoint();
-      for (const model::Claim& claim : taken[i]) t_.Add(claim);
+      const auto of_it = taken.subspan(taken_from[i], taken_from[i + 1] - taken_from[i]);
+      for (const model::Claim& claim : of_it) t_.Add(claim);
       if (FitsWithoutOthers(victims, i, borrowing)) {
         victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(i));
-        taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(i));
       } else {
         t_.RollbackTo(before);
       }
@@ -593,19 +595,18 @@ class Search {
 
 }  // namespace
 
-std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction& t,
-                                   model::OwnerId owner) {
-  std::vector<model::Claim> taken;
+void TakeAway(const model::State& state, model::Transaction& t, model::OwnerId owner,
+              std::vector<model::Claim>* taken) {
   for (ClaimId id = state.ledger().first_of_owner(owner); id.valid();) {
     const ClaimId next = state.ledger().claim(id).next_of_owner;
     if (state.ledger().claim(id).account.is_tree()) {
-      taken.push_back(state.ledger().claim(id));
+      if (taken != nullptr) taken->push_back(state.ledger().claim(id));
       t.End(id);
     }
     id = next;
   }
   const model::WorkloadId row = state.workloads().FindUid(owner);
-  if (!row.valid()) return taken;
+  if (!row.valid()) return;
   for (const model::WorkloadId victim : state.workloads().at(row).victims) {
     const model::Workload& leaves = state.workloads().at(victim);
     if (StageOf(leaves.status) == model::WorkloadStage::kEvicted) continue;
@@ -617,7 +618,6 @@ std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction
       if (claim.account.is_tree()) t.Change(id, claim);
     }
   }
-  return taken;
 }
 
 void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId owner,

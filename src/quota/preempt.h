@@ -72,9 +72,10 @@ using HoldersOf = std::function<const Holders&(model::QueueId)>;
 class OverIndex;  // quota/over_index.h
 
 // As if the owner held nothing and were promised nothing: its claims on the tree end in `t`, and
-// who leaves for it alone, and was not told so yet, stays. Its claims as they were.
-std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction& t,
-                                   model::OwnerId owner);
+// who leaves for it alone, and was not told so yet, stays. `taken`: gets its claims as they were; or
+// null.
+void TakeAway(const model::State& state, model::Transaction& t, model::OwnerId owner,
+              std::vector<model::Claim>* taken = nullptr);
 
 // Charges the owner with the demand in `t`. REQUIRES: its amount is not negative. A claim for each
 // bit of it.
