@@ -739,8 +739,9 @@ void HttpsServer::Impl::MakeRoom() {
   found->Close();
 }
 
-// Cuts, of those who hold something, who holds the most bytes for the longest time without moving (bytes times time: a
-// client that reads is not cut for being the first to have begun), until the rest is within its bound.
+// Cuts, of those who hold something, who holds the most bytes for the longest time without moving,
+// until the rest is within its bound. Bytes times time: a client that reads is not cut for being
+// the first to have begun.
 template <typename BytesOf, typename TimeOf>
 uint64_t HttpsServer::Impl::CutSlowest(const Session& newest, const int64_t& sum, int64_t max,
                                        BytesOf bytes_of, TimeOf time_of) {

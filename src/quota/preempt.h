@@ -72,8 +72,8 @@ using HoldersOf = std::function<const Holders&(model::QueueId)>;
 class OverIndex;  // quota/over_index.h
 
 // As if the owner held nothing and were promised nothing: its claims on the tree end in `t`, and
-// who leaves for it alone, and was not told so yet, stays. `taken`: gets its claims as they were; or
-// null.
+// who leaves for it alone, and was not told so yet, stays. `taken`: gets its claims as they were;
+// or null.
 void TakeAway(const model::State& state, model::Transaction& t, model::OwnerId owner,
               std::vector<model::Claim>* taken = nullptr);
 
