@@ -30,14 +30,15 @@ set(BERTH_LAYERS
   "explore:base env api codec store model place cycle translate client apiserver control controllers nodes sim"
 )
 
-# berth_layer(<folder> [THIRD_PARTY <targets>...] [TEST_SHARDS <count>])
+# berth_layer(<folder> [THIRD_PARTY <targets>...] [TEST_SHARDS <count>] [READ_TESTDATA <tests>...])
 #
 # Makes the library berth_<folder> of all its *.cc, the test program of its *_test.cc, a program per *_fuzz.cc
 # (where BERTH_FUZZ is on) and per *_bench.cc (without sanitizers), and a link test: a program of the whole archive
 # and its allowed dependencies only, so that an upward call fails to link. A test program that takes long runs as
-# TEST_SHARDS tests at once, each with its share of the cases.
+# TEST_SHARDS tests at once, each with its share of the cases. Tests of READ_TESTDATA know the folder's testdata/ as
+# BERTH_TESTDATA: they alone, for nothing that is compiled with a path of the checkout serves another one (ccache).
 function(berth_layer folder)
-  cmake_parse_arguments(ARG "" "TEST_SHARDS" "THIRD_PARTY;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TEST_SHARDS" "THIRD_PARTY;TEST_DEPS;READ_TESTDATA" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(dependencies "")
   set(found FALSE)
@@ -95,8 +96,10 @@ function(berth_layer folder)
     target_link_libraries(berth_${name}_test PRIVATE
       berth_${name} berth_testing ${ARG_TEST_DEPS} berth_warnings GTest::gtest GTest::gmock GTest::gtest_main
       rapidcheck)
-    target_compile_definitions(berth_${name}_test PRIVATE
-      BERTH_TESTDATA="${CMAKE_CURRENT_SOURCE_DIR}/testdata" BERTH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    if(ARG_READ_TESTDATA)
+      set_source_files_properties(${ARG_READ_TESTDATA} PROPERTIES
+        COMPILE_DEFINITIONS "BERTH_TESTDATA=\"${CMAKE_CURRENT_SOURCE_DIR}/testdata\"")
+    endif()
     # A test's own code is mostly assertions: instrumented and optimised they are half of what clang compiles.
     if(BERTH_SANITIZE)
       target_compile_options(berth_${name}_test PRIVATE -O0)
