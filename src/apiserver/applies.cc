@@ -191,6 +191,7 @@ WriteResult Apply(WriteContext& context) {
   api::FieldWriter writer = WriterOf(context);
   writer.force = ParseFlagParameter(request.query, "force");
   api::ManagedFields managed = old ? StoredManaged(ManagedText(**old)) : api::ManagedFields();
+  writer.managed_before = !managed.empty();
   DropUnknownVersions(kind, managed);
   api::Applied result = api::TrackApply(api::TrackedTypeOf(kind, writer.subresource), writer,
                                         std::move(managed), live, applied);

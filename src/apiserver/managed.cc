@@ -59,8 +59,10 @@ std::string ManagerOf(const WriteContext& context) {
 // whose they are. The first is who doesn't say which one it is.
 constexpr std::array<std::string_view, 3> kUntracked = {"berth", "berth-nodes", "berth-scheduler"};
 
+// Events of any of them are written once, and nobody else touches them.
 bool IsTracked(KindId storage, std::string_view manager) {
-  return storage != KindId::kEvent && std::ranges::find(kUntracked, manager) == kUntracked.end();
+  if (storage == KindId::kEvent && manager == "berth-controllers") return false;
+  return std::ranges::find(kUntracked, manager) == kUntracked.end();
 }
 
 // What a scale says of an object. One of zero says nothing, though what the number stands in is
@@ -163,8 +165,10 @@ void CheckManagers(const WriteContext& context, std::string_view managed,
 }
 
 bool DropUnknownVersions(const api::Kind& kind, api::ManagedFields& managed) {
+  const std::string own = kind.api_version();
   const auto unknown = [&](const api::ManagedEntry& entry) {
     const std::string_view version = entry.api_version;
+    if (version == own) return false;
     if (kind.defined == nullptr) {
       const api::Kind* found = api::FindKind(version, kind.name);
       return found == nullptr || found->group != kind.group;

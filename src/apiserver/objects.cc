@@ -586,7 +586,8 @@ Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revisi
     AppendKey(name, out);
     const size_t value_at = out.size();
     codec::AppendJson(value, out);
-    if (twin == nullptr) continue;
+    // Core events always say who reports.
+    if (twin == nullptr || (value.is_string() && value.get_string().empty())) continue;
     AppendKey(api::EventMember(twin->kind, name), twin->text);
     twin->text += std::string_view(out).substr(value_at);
   }
