@@ -148,8 +148,7 @@ void CheckManager(std::string_view field, std::string_view manager, api::FieldEr
 
 void CheckManagers(const WriteContext& context, std::string_view managed,
                    api::FieldErrors& errors) {
-  const bool own = !context.managed_sent && context.webhooks == nullptr;
-  if (own || managed.empty()) return;
+  if (!context.managed_sent || managed.empty()) return;
   const api::Json entries = ParseStored(managed);
   api::FieldErrors found;
   for (size_t i = 0; i < entries.get_array().size(); ++i) {

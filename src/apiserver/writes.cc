@@ -249,7 +249,13 @@ Outcome<void> MutateNew(WriteContext& context, std::string_view name, Json& obje
       .operation = Operation::kCreate, .kind = kind, .name = name, .managed = managed};
   if (Outcome<void> fine = Mutate(context, reviewed, object, steps); !fine) return fine;
   context.managed_applied = std::move(managed);
+  // That it is being deleted webhooks may say, as upstream.
+  const JsonObject changed = api::ObjectAt(object, "metadata");
   Outcome<void> prepared = PrepareMetadata(context, object);
+  for (const std::string_view key : {"deletionTimestamp", "deletionGracePeriodSeconds"}) {
+    if (const Json* said = api::FindMember(changed, key))
+      api::Member(api::MemberObject(object.get_object(), "metadata"), key) = *said;
+  }
   api::SetPath(object, "metadata.uid", Text(uid));
   api::SetPath(object, "metadata.creationTimestamp", Text(created));
   return prepared;
@@ -851,10 +857,12 @@ WriteResult Update(WriteContext& context) {
   }
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) {
-    const bool unversioned = api::TextAt(object, "metadata.resourceVersion").empty();
     const std::string_view uid = api::TextAt(object, "metadata.uid");
     if (AllowsCreateOnUpdate(kind.id) && !uid.empty()) return OtherUid(context, uid, "");
-    if (AllowsCreateOnUpdate(kind.id) && unversioned && context.request.subpart == Subpart::kNone) {
+    if (AllowsCreateOnUpdate(kind.id) && context.request.subpart == Subpart::kNone) {
+      // Which version it is of doesn't count, as upstream.
+      if (Outcome<void> fine = CheckVersionText(object); !fine)
+        return std::unexpected(std::move(fine.error()));
       return CreateFrom(context, std::move(object));
     }
     return std::unexpected(old.error());
