@@ -223,6 +223,9 @@ std::string ManagedAfter(const WriteContext& context, const store::StoredObject*
   // Where kinds have versions of their own upstream then gives up, and keeps none.
   if (DropUnknownVersions(kind, *managed) && kind.custom) return "";
   if (!IsTracked(kind.storage, writer.manager)) return api::PrintManagedFields(*managed);
+  // Of what a user's schema can't look at upstream keeps none.
+  if (kind.defined != nullptr && !api::IsTyped(api::TrackedTypeOf(kind, "").typed, after))
+    return "";
   if (context.request.subpart != Subpart::kScale) {
     managed = Updated(context, writer, std::move(*managed), before, after);
   } else if (IsManaged(*managed, ReplicasPath(kind))) {

@@ -142,6 +142,7 @@ Outcome<ListPosition> StartPosition(const store::Store& store, const ResourceReq
 }
 
 std::unexpected<Problem> NoList(const api::Kind& kind) {
+  if (kind.custom) return Unclassified("content is not a list");
   // Both kinds of events are one there.
   const api::Kind& told = kind.id == api::KindId::kEventsEvent ? api::KindOf(kind.storage) : kind;
   const std::string_view package = told.group.substr(0, told.group.find('.'));
