@@ -480,12 +480,15 @@ STATUS = {
 SUBRESOURCES = {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}}
 
 
+GROUP = "cmp.example.com"
+
+
 def definition(plural, kind, scope, versions):
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.cmp.example.com"},
-        "spec": {"group": "cmp.example.com", "scope": scope, "names": {"plural": plural, "kind": kind}, "versions": versions},
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": scope, "names": {"plural": plural, "kind": kind}, "versions": versions},
     }
 
 

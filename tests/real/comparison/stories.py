@@ -66,7 +66,7 @@ class Story:
         root = f"/api/{self.version}" if "/" not in self.version else f"/apis/{self.version}"
         plural = self.resource.partition(".")[0]
         self.collection = f"{root}/namespaces/{self.namespace}/{plural}" if self.namespaced else f"{root}/{plural}"
-        self.custom = self.version.startswith("cmp.example.com/")
+        self.custom = self.version.startswith(bases.GROUP + "/")
         self.made = []
         self.count = 0
 
@@ -406,6 +406,10 @@ class Story:
                 lambda: Request("GET", path + "/scale", valid=True),
                 lambda: Request("PATCH", path + "/scale", {"spec": {"replicas": choose((0, 5, -1, "x"))}}, PATCHES["merge"]),
                 lambda: Request("PUT", path + "/scale", {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": path.rpartition("/")[2], "namespace": self.namespace}, "spec": {"replicas": choose((0, 5, 2000))}}),
+            ]
+        if self.resource in bases.HAVE_SCALE and not self.custom:
+            # That of a user's object can't be applied there, or leaves managedFields of nobody.
+            options += [
                 lambda: Request(
                     "PATCH",
                     path + "/scale?fieldManager=one&force=" + choose(("true", "false")),
