@@ -10,9 +10,13 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "api/applied_defaults.h"
+#include "api/custom_definition.h"
+#include "api/defaults.h"
 #include "api/formats.h"
 #include "api/object.h"
 #include "api/ratchet.h"
@@ -109,6 +113,8 @@ int64_t TextBytes(const Json& value) {
 // large to be stored then.
 class Defaulter {
  public:
+  explicit Defaulter(bool keeps_nulls) : keeps_nulls_(keeps_nulls) {}
+
   void Object(const CustomSchema& schema, JsonObject& object, bool enveloped) {
     bool tidy = true;
     for (size_t i = 0; i < schema.properties.size(); ++i) {
@@ -122,7 +128,7 @@ class Defaulter {
         value = &Member(object, name);
         *value = Json(*property.default_value, object.storage());
       } else if (missing) {
-        if (value != nullptr) RemoveMember(object, name);
+        if (value != nullptr && !keeps_nulls_) RemoveMember(object, name);
         continue;
       }
       Value(property, *value);
@@ -139,7 +145,7 @@ class Defaulter {
       if (schema.Property(key) != nullptr) continue;
       if (value.is_null() && !additional.nullable) {
         if (!HasRoomFor(additional.default_value)) {
-          nulls.emplace_back(key);
+          if (!keeps_nulls_) nulls.emplace_back(key);
           continue;
         }
         value = Json(*additional.default_value, object.storage());
@@ -162,6 +168,7 @@ class Defaulter {
     return true;
   }
 
+  bool keeps_nulls_;
   int64_t room_ = limits::kObjectBytesMax;
 };
 
@@ -507,10 +514,21 @@ class Checker {
   }
 
   void CheckUnique(const CustomSchema& schema, const JsonArray& items, const Path& path) {
-    std::set<std::string> seen;
+    const bool by_keys = schema.list_type == CustomSchema::ListType::kMap;
+    const auto* const no_object = std::ranges::find_if(
+        items, [](const Json& item) { return !item.is_object() && !item.is_null(); });
+    if (by_keys && no_object != items.end()) {
+      // The first such is all that is told of the list.
+      if (!Tells()) return;
+      const Path item = path.Item(static_cast<size_t>(no_object - items.begin()));
+      duplicates_.push_back(InvalidJsonField(item.text(), *no_object,
+                                             "must be an object for an array of list-type map"));
+      return;
+    }
+    std::map<std::string, bool> told;
     for (size_t i = 0; i < items.size() && !IsDone(); ++i) {
       Json key = items[i];
-      if (schema.list_type == CustomSchema::ListType::kMap) {
+      if (by_keys) {
         JsonObject keys;
         for (const std::string& name : schema.list_keys) {
           if (const Json* member = FindMember(items[i], name)) keys.emplace(name, *member);
@@ -519,7 +537,9 @@ class Checker {
       }
       std::string text = boost::json::serialize(key);
       Take(1 + static_cast<int64_t>(text.size()) / kBytesPerStep);
-      if (seen.insert(std::move(text)).second || !Tells()) continue;
+      const auto [at, is_first] = told.try_emplace(std::move(text), false);
+      if (is_first || at->second || !Tells()) continue;
+      at->second = true;
       duplicates_.push_back(DuplicateJsonField(path.Item(i).text(), key));
     }
   }
@@ -682,7 +702,12 @@ std::vector<std::string> PruneCustom(const CustomSchema& schema, JsonObject& doc
 }
 
 void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document) {
-  Defaulter().Object(schema, document, true);
+  Defaulter(false).Object(schema, document, true);
+}
+
+void ApplyDefaultsToApplied(const Kind& kind, Json& object) {
+  if (kind.defined == nullptr) return ApplyDefaults(kind, object);
+  if (object.is_object()) Defaulter(true).Object(kind.defined->schema, object.get_object(), true);
 }
 
 FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document,
@@ -720,7 +745,17 @@ FieldErrors CheckCustomStatus(const CustomSchema& schema, const JsonObject& docu
   CustomSchema alone;
   alone.names = {std::string(kStatus)};
   alone.properties = {*status_schema};
-  return CheckCustomUpdate(alone, document, old);
+  FieldErrors errors = CheckCustomUpdate(alone, document, old);
+  // Upstream looks at the status as a whole document: what it says of a place begins there.
+  for (FieldError& error : errors) {
+    std::string& detail = error.detail;
+    const size_t at = detail.starts_with('"') ? 1 : 0;
+    if (!std::string_view(detail).substr(at).starts_with(kStatus)) continue;
+    const size_t end = at + kStatus.size();
+    const bool below = end < detail.size() && detail[end] == '.';
+    if (below || detail.find_first_of(" \"", at) == end) detail.erase(at, kStatus.size() + below);
+  }
+  return errors;
 }
 
 std::string ScalarText(const Json& value) {

@@ -369,8 +369,10 @@ TEST(CustomSchema, AChangeOfTheStatusIsAskedOfTheStatusAlone) {
   EXPECT_EQ(refused(R"({"a":"long","b":"x"})"), "");
   EXPECT_EQ(refused(R"({"a":"other"})"), "status.a: Too long: may not be more than 3 bytes");
   EXPECT_EQ(refused("7"),
-            "status: Invalid value: \"integer\": status in body must be of type "
-            "object: \"integer\"");
+            "status: Invalid value: \"integer\":  in body must be of type object: \"integer\"");
+  // What is said of a place begins at the status, as upstream's.
+  EXPECT_EQ(refused(R"({"b":7})"),
+            "status.b: Invalid value: \"integer\": b in body must be of type string: \"integer\"");
 }
 
 TEST(CustomSchema, WhatIsNotStructuralIsRefused) {

@@ -326,7 +326,7 @@ void Move(JsonObject& object, std::string_view from, std::string_view to) {
   if (at == object.end()) return;
   Json value = std::move(at->value());
   object.stable_erase(at);
-  if (!value.is_null()) object.insert_or_assign(to, std::move(value));
+  object.insert_or_assign(to, std::move(value));
 }
 
 struct Renamed {
@@ -592,6 +592,16 @@ void ConvertEvent(KindId from, KindId to, Json& event) {
   JsonObject& members = event.get_object();
   for (const Renamed& name : kEventMembers) {
     Move(members, to_core ? name.events : name.core, to_core ? name.core : name.events);
+  }
+  // Core events always say who reports, those of the group only where there is anything to say.
+  for (const std::string_view name : {"reportingComponent", "reportingInstance"}) {
+    const std::string_view called = EventMember(to, name);
+    if (to_core) {
+      members.emplace(called, "");  // Unless it is there.
+    } else if (const Json* said = FindMember(members, called);
+               said != nullptr && TextAt(event, called).empty()) {
+      RemoveMember(members, called);
+    }
   }
   members["apiVersion"] = KindOf(to).api_version();
 }

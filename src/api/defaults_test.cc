@@ -217,12 +217,12 @@ TEST(PrepareTest, UpdatesKeepWhatTheyMayNotTouch) {
 TEST(PrepareTest, EventsTranslateBetweenTheirGroupsAndBack) {
   const Json core =
       Parse(R"({"apiVersion":"v1","involvedObject":{"name":"p"},"message":"m","count":2,)"
-            R"("source":{"component":"c"},
-      "reportingComponent":"r","reason":"x","type":"Normal"})");
+            R"("source":{"component":"c"},"firstTimestamp":null,
+      "reportingComponent":"r","reportingInstance":"","reason":"x","type":"Normal"})");
   Json event = core;
   ConvertEvent(KindId::kEvent, KindId::kEventsEvent, event);
   EXPECT_EQ(event, Parse(R"({"apiVersion":"events.k8s.io/v1","regarding":{"name":"p"},"note":"m",)"
-                         R"("deprecatedCount":2,
+                         R"("deprecatedCount":2,"deprecatedFirstTimestamp":null,
       "deprecatedSource":{"component":"c"},"reportingController":"r","reason":"x","type":"Normal"})"));
   ConvertEvent(KindId::kEventsEvent, KindId::kEvent, event);
   EXPECT_EQ(event, core);

@@ -62,7 +62,8 @@ Atom DeducedAtom(const Json* value) {
 
 class Walker {
  public:
-  explicit Walker(const TypedBy& typed) : schema_(typed.schema), decoded_(typed.decoded) {}
+  explicit Walker(const TypedBy& typed, bool takes_equal_items = false)
+      : schema_(typed.schema), decoded_(typed.decoded), takes_equal_items_(takes_equal_items) {}
 
   static Place Root(const TypedBy& typed) {
     if (typed.custom != nullptr) {
@@ -116,6 +117,8 @@ class Walker {
       out.is_removed = after == nullptr;
       out.is_added = before == nullptr;
       out.is_modified = both && !SameJson(*before, *after);
+      // Of what is another thing by now the parts are gone.
+      if (changes_form) out.removed = Compare(place, before, nullptr).removed;
       return out;
     }
     out.is_added = before == nullptr;
@@ -422,8 +425,9 @@ class Walker {
     const Field* field = FindField(type, key);
     if (field == nullptr) return std::nullopt;
     if (!field->default_json.empty()) return boost::json::parse(field->default_json);
-    // A zero that Go always writes is a default too.
-    if (!decoded_ || !field->has(kAlways)) return std::nullopt;
+    // A zero that Go always writes is a default too; the metadata of all kinds is Go's.
+    const bool of_go = decoded_ || type.go_name() == "OwnerReference";
+    if (!of_go || !field->has(kAlways)) return std::nullopt;
     if (field->value == Value::kString) return Json("");
     if (field->value == Value::kInt32 || field->value == Value::kInt64) return Json(0);
     return std::nullopt;
@@ -865,7 +869,7 @@ class Walker {
           return;
         }
         step = PathElementText(*element);
-        if (!seen.insert(*element).second) {
+        if (!takes_equal_items_ && !seen.insert(*element).second) {
           problems.push_back(fmt::format("{}: duplicate entries for key {}", path, step));
         }
       }
@@ -875,6 +879,7 @@ class Walker {
 
   const Schema& schema_;
   bool decoded_;
+  bool takes_equal_items_;
 };
 
 }  // namespace
@@ -912,6 +917,12 @@ std::vector<std::string> CheckApplied(const TypedBy& typed, const Json& applied)
   // Upstream has them in no order.
   std::ranges::sort(problems);
   return problems;
+}
+
+bool IsTyped(const TypedBy& typed, const Json& document) {
+  std::vector<std::string> problems;
+  Walker(typed, true).Check(Walker::Root(typed), document, "", problems);
+  return problems.empty();
 }
 
 }  // namespace berth::api

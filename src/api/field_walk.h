@@ -54,5 +54,7 @@ struct FieldChanges {
 // type, items without or with equal keys. In upstream's words, with their paths
 // (`.spec.foo: field not declared in schema`).
 [[nodiscard]] std::vector<std::string> CheckApplied(const TypedBy& typed, const Json& applied);
+// Whether a whole document can be looked at by the schema: the same, but for equal items.
+[[nodiscard]] bool IsTyped(const TypedBy& typed, const Json& document);
 
 }  // namespace berth::api

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <cmath>
 #include <cstdint>
@@ -617,6 +618,25 @@ class Conformer {
 namespace {
 
 // The metadata of objects within an object of a user's kind, which are decoded as all metadata is.
+void SortAll(Json& value) {
+  if (value.is_array()) {
+    for (Json& item : value.get_array()) SortAll(item);
+  } else if (value.is_object()) {
+    for (auto& item : value.get_object()) SortAll(item.value());
+    SortMembers(value.get_object());
+  }
+}
+
+// Metadata that Go holds as a map and decodes by way of a text: what is told of is the first thing
+// that is wrong in order of the names.
+Status ConformMapped(Conformer& conformer, const Type& type, Json& metadata) {
+  Status status = conformer.ConformMetadata(type, metadata.get_object());
+  if (status) return status;
+  SortAll(metadata);
+  Status first = Conformer(Decoder::kJson).ConformMetadata(type, metadata.get_object());
+  return first ? std::move(status) : std::move(first);
+}
+
 Status ConformEmbedded(const CustomSchema& schema, const Type& type, JsonObject& document,
                        std::vector<std::string>& problems) {
   constexpr std::string_view kLead = "unknown field \"";
@@ -632,8 +652,10 @@ Status ConformEmbedded(const CustomSchema& schema, const Type& type, JsonObject&
     if (metadata == nullptr) continue;
     const std::string sent = boost::json::serialize(*metadata);
     const auto refuse = [&](std::string_view why) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("{}.metadata: Invalid value: {}: {}", found.path, sent, why));
+      Json said = boost::json::parse(sent);
+      SortAll(said);
+      return Fail(ErrorCode::kInvalid, fmt::format("{}.metadata: Invalid value: {}: {}", found.path,
+                                                   boost::json::serialize(said), why));
     };
     if (metadata->is_null()) metadata->emplace_object();
     if (!metadata->is_object()) {
@@ -641,9 +663,8 @@ Status ConformEmbedded(const CustomSchema& schema, const Type& type, JsonObject&
                                 FoundName(*metadata, false), type.go_qualified()));
     }
     Conformer conformer(Decoder::kJson);
-    if (Status status = conformer.ConformMetadata(type, metadata->get_object()); !status) {
+    if (Status status = ConformMapped(conformer, type, *metadata); !status)
       return refuse(status.error().message);
-    }
     SortMembers(metadata->get_object());
     for (std::string& problem : conformer.TakeProblems()) {
       if (problem.starts_with(kLead)) problem.insert(kLead.size(), found.path + ".");
@@ -670,9 +691,8 @@ Result<std::vector<std::string>> ConformCustom(const Kind& kind, JsonObject& doc
                             FoundName(metadata, false), type.go_qualified()));
   }
   Conformer conformer(Decoder::kJson);
-  if (Status status = conformer.ConformMetadata(type, metadata.get_object()); !status) {
+  if (Status status = ConformMapped(conformer, type, metadata); !status)
     return std::unexpected(status.error());
-  }
   std::vector<std::string> problems = conformer.TakeProblems();
   std::vector<std::string> embedded;
   if (kind.defined != nullptr) {

@@ -404,7 +404,8 @@ ManagedFields TrackUpdate(const TrackedType& type, const FieldWriter& writer, Ma
 
 Applied TrackApply(const TrackedType& type, const FieldWriter& writer, ManagedFields managed,
                    const Json& live, const Json& applied) {
-  if (managed.empty() && !live.is_null() && !TextAt(live, "metadata.uid").empty()) {
+  if (managed.empty() && !writer.managed_before && !live.is_null() &&
+      !TextAt(live, "metadata.uid").empty()) {
     FieldWriter earlier = writer;
     earlier.manager = kBeforeFirstApply;
     managed = TrackUpdate(type, earlier, {}, Json(), live);

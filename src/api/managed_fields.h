@@ -48,6 +48,8 @@ struct FieldWriter {
   std::string subresource;
   std::string time;    // RFC 3339. Of a scale it is not told, as upstream.
   bool force = false;  // Of an apply: it takes what others manage.
+  // Of an apply: there were managers, though those that are given may be none.
+  bool managed_before = false;
 };
 
 // What a kind is compared by. A view of it.

@@ -301,8 +301,11 @@ TEST(StrategicPatchTest, RefusesWithUpstreamsWords) {
             "error: merging lists cannot yet be specified in the patch");
   EXPECT_EQ(Strategic(R"({"$x":1})", R"({"$deleteFromPrimitiveList":["a"]})"),
             "error: $deleteFromPrimitiveList names no list: $deleteFromPrimitiveList/<field>");
-  // An order is of a list that there is, and of its items. Kubernetes refuses these with 500, or
-  // crashes, as of what it did not expect; the client's mistake they all are.
+  EXPECT_EQ(Strategic("{}", R"({"$patch":5})"),
+            "error: unknown patch type: %!s(int64=5) in map: map[$patch:5]");
+  EXPECT_EQ(Strategic(R"({"containers":[{"name":"a"}]})", R"({"containers":[[]]})"),
+            "error: list element types are not identical: [[map[name:a]] [[]]]");
+  // An order is of a list that there is, and of its items.
   for (const auto& [patch, why] :
        {std::pair(R"({"$setElementOrder/nope":["a"]})", "unable to find a list nope to order"),
         std::pair(R"({"$setElementOrder/nodeSelector":["a"]})",
@@ -313,9 +316,10 @@ TEST(StrategicPatchTest, RefusesWithUpstreamsWords) {
         std::pair(R"({"$setElementOrder":["a"]})",
                   "$setElementOrder names no list: $setElementOrder/<field>"),
         std::pair(R"({"$setElementOrder/containers":null})",
-                  "the order of containers is no list: <nil>"),
-        std::pair(R"({"$setElementOrder/containers":["a"]})",
-                  "the order of containers is of other items than the list: a"),
+                  "expected a []interface {}, but received a <nil>"),
+        std::pair(R"({"$setElementOrder/containers":["a"]})", "value for key 0 is not a map"),
+        std::pair(R"({"$setElementOrder/containers":["a"],"containers":[{"name":"a"}]})",
+                  "expected a map[string]interface {}, but received a string"),
         std::pair(R"({"$setElementOrder/tolerations":[{"key":"a"}]})",
                   "nothing tells the items of tolerations apart to order them"),
         std::pair(R"({"$setElementOrder/containers":[{"name":"a"}],"containers":null})",

@@ -270,12 +270,30 @@ boost::json::kind KindInGo(const Json& value) {
   return value.is_uint64() ? boost::json::kind::double_ : value.kind();
 }
 
+std::string_view GoTypeOf(const Json& value) {
+  if (value.is_null()) return "<nil>";
+  if (value.is_bool()) return "bool";
+  if (value.is_int64()) return "int64";
+  if (value.is_string()) return "string";
+  if (value.is_array()) return "[]interface {}";
+  return value.is_object() ? "map[string]interface {}" : "float64";
+}
+
+// A directive that there is not. What is no text Go's %s shows with its type.
+std::unexpected<Error> NoDirective(const Json& directive, const Json& patch) {
+  std::string shown = PrintGo(directive);
+  if (directive.is_null()) shown = "%!s(<nil>)";
+  if (!directive.is_string() && directive.is_primitive() && !directive.is_null())
+    shown = fmt::format("%!s({}={})", GoTypeOf(directive), shown);
+  return Refused(fmt::format("unknown patch type: {} in map: {}", shown, PrintGo(patch)));
+}
+
 // Lists merge only when all their items are of one kind.
 Status CheckItems(const JsonArray& list, const JsonArray& patch) {
   std::optional<boost::json::kind> kind;
   for (const JsonArray* array : {&list, &patch}) {
     for (const Json& item : *array) {
-      if (item.is_array()) return Invalid("lists of lists are not supported");
+      if (!kind && item.is_array()) return Invalid("lists of lists are not supported");
       if (kind && *kind != KindInGo(item)) {
         return Refused(fmt::format("list element types are not identical: [{} {}]",
                                    PrintGo(Json(list)), PrintGo(Json(patch))));
@@ -353,10 +371,7 @@ class Merger {
       original.clear();
       return {};
     }
-    if (directive != "replace") {
-      return Invalid(fmt::format("unknown patch type: {} in map: {}", PrintGo(directive),
-                                 PrintGo(Json(patch))));
-    }
+    if (directive != "replace") return NoDirective(directive, Json(patch));
     original = patch;
     original.erase(kDirective);
     return {};
@@ -374,10 +389,7 @@ class Merger {
       if (value.is_null() || IsDirective(key)) continue;
       well_formed = well_formed && retained.contains(std::string_view(key));
     }
-    if (!well_formed) {
-      return Invalid(
-          "invalid patch format of retainKeys: every field that the patch sets must be listed");
-    }
+    if (!well_formed) return Invalid("invalid patch format of retainKeys");
     for (auto at = original.begin(); at != original.end();) {
       at = retained.contains(std::string_view(at->key())) ? std::next(at)
                                                           : original.stable_erase(at);
@@ -501,10 +513,9 @@ class Merger {
       } else if (*directive == "replace") {
         replaces = true;
       } else if (*directive == "merge") {
-        return Invalid("merging lists cannot yet be specified in the patch");
+        return Refused("merging lists cannot yet be specified in the patch");
       } else {
-        return Invalid(
-            fmt::format("unknown patch type: {} in map: {}", PrintGo(*directive), PrintGo(item)));
+        return NoDirective(*directive, item);
       }
     }
     if (replaces) {
@@ -528,9 +539,10 @@ class Merger {
                       const Json& order, const std::optional<Type>& type) {
     const JsonArray* stated = order.if_array();
     const Field* schema = FieldOf(type, field);
-    if (Status status = CheckOrder(field, order, schema); !status) return status;
     const Json* own = original.if_contains(field);
     const Json* changed = patch.if_contains(field);
+    if (Status status = CheckOrder(field, order, schema, changed != nullptr); !status)
+      return status;
     if (changed != nullptr && !changed->is_array()) {
       return Invalid(fmt::format("{} has an order and is no list: {}", field, PrintGo(*changed)));
     }
@@ -578,22 +590,30 @@ class Merger {
   }
 
   // An order is a list, of a field that is one, of what tells the field's items apart.
-  static Status CheckOrder(std::string_view field, const Json& order, const Field* schema) {
+  static Status CheckOrder(std::string_view field, const Json& order, const Field* schema,
+                           bool changes) {
     if (schema == nullptr || schema->shape != Shape::kList) {
       return Invalid(fmt::format("unable to find a list {} to order", field));
     }
     if (!order.is_array()) {
-      return Invalid(fmt::format("the order of {} is no list: {}", field, PrintGo(order)));
+      return Refused(
+          fmt::format("expected a []interface {{}}, but received a {}", GoTypeOf(order)));
     }
     const bool objects = schema->value == Value::kObject;
     if (objects && schema->merge_key.empty()) {
       return Invalid(fmt::format("nothing tells the items of {} apart to order them", field));
     }
-    for (const Json& item : order.get_array()) {
-      if (item.is_array() || item.is_object() != objects) {
+    const JsonArray& items = order.get_array();
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (!items[i].is_array() && items[i].is_object() == objects) continue;
+      if (!objects) {
         return Invalid(fmt::format("the order of {} is of other items than the list: {}", field,
-                                   PrintGo(item)));
+                                   PrintGo(items[i])));
       }
+      return changes
+                 ? Refused(fmt::format("expected a map[string]interface {{}}, but received a {}",
+                                       GoTypeOf(items[i])))
+                 : Refused(fmt::format("value for key {} is not a map", i));
     }
     return {};
   }
@@ -611,7 +631,7 @@ class Merger {
       if (key == nullptr) continue;
       const std::optional<size_t> at = order.Find(TextOfKey(*key));
       if (!at || *at < next) {
-        return Invalid(fmt::format("The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
+        return Refused(fmt::format("The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
                                    PrintGo(Json(changed)), "$setElementOrder",
                                    PrintGo(Json(stated))));
       }

@@ -720,8 +720,9 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       CheckLeaseSpec(errors, object);
       break;
     case KindId::kEvent:
-      CheckMeta(errors, object, true, CheckPathSegment);
       CheckEventParts(errors, object, kCoreNames);
+      // Upstream looks at what every object has once the rest is right.
+      if (errors.empty()) rules::CheckCustomMeta(errors, object, true, CheckPathSegment);
       break;
     case KindId::kEventsEvent:
       CheckEventsEvent(errors, object);

@@ -484,9 +484,10 @@ Outcome<env::HttpResponse> ApiServer::HandleAdmitted(Turn& turn, Target target,
   if (response) {
     response->headers.insert(response->headers.begin(), WarningHeader(warning));
   } else if (const Problem& problem = response.error();
-             !(problem.code == 415 && request->verb == Verb::kPatch) &&
-             !(problem.code == 406 && problem.has_details)) {
-    // Not of what no handler was found for; a handler of patches takes their types only.
+             request->kind->custom || (!(problem.code == 415 && request->verb == Verb::kPatch) &&
+                                       !(problem.code == 406 && problem.has_details))) {
+    // Not of what no handler was found for; a handler of patches takes their types only. Users'
+    // kinds have one handler for all.
     std::vector<std::string>& warnings = response.error().warnings;
     warnings.insert(warnings.begin(), std::move(warning));
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/applied_defaults.h"
 #include "api/defaults.h"
 #include "api/fields.h"
 #include "api/managed_fields.h"
@@ -148,7 +149,7 @@ Outcome<Json> ConformApplied(WriteContext& context, Json object, bool applied_an
         context.request.namespace_name, context.request.name, GoKind(kind),
         unknown.error().message));
   }
-  api::ApplyDefaults(kind, object);
+  api::ApplyDefaultsToApplied(kind, object);
   return object;
 }
 
@@ -191,6 +192,7 @@ WriteResult Apply(WriteContext& context) {
   api::FieldWriter writer = WriterOf(context);
   writer.force = ParseFlagParameter(request.query, "force");
   api::ManagedFields managed = old ? StoredManaged(ManagedText(**old)) : api::ManagedFields();
+  writer.managed_before = !managed.empty();
   DropUnknownVersions(kind, managed);
   api::Applied result = api::TrackApply(api::TrackedTypeOf(kind, writer.subresource), writer,
                                         std::move(managed), live, applied);

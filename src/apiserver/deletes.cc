@@ -154,6 +154,8 @@ void SetPropagationFinalizers(KindId kind, std::string_view propagation, Json& o
       orphan = kind == KindId::kJob || kind == KindId::kReplicationController;
     }
   }
+  // Nothing is owned by events: upstream doesn't listen.
+  if (kind == KindId::kEvent || kind == KindId::kEventsEvent) orphan = foreground = false;
   JsonArray finalizers;
   for (const Json& item : present) {
     const std::string_view text = api::TextOf(item);
@@ -312,10 +314,12 @@ Outcome<void> CheckDeletion(const WriteContext& context, const store::StoredObje
                             const DeleteOptions& options) {
   const api::Kind& kind = *context.request.kind;
   const auto conflict = [&](const std::string& why) {
-    auto problem = Conflict({.kind = kind, .name = target.name}, why);
+    // Of events of their group upstream tells as of the others.
+    const api::Kind& told = kind.id == KindId::kEventsEvent ? api::KindOf(KindId::kEvent) : kind;
+    auto problem = Conflict({.kind = told, .name = target.name}, why);
     // This conflict names the kind, not the resource.
     problem.error().message = fmt::format("Operation cannot be fulfilled on {} \"{}\": {}",
-                                          kind.group_kind(), target.name, why);
+                                          told.group_kind(), target.name, why);
     problem.error().kind = kind.name;
     return problem;
   };

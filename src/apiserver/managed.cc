@@ -59,8 +59,10 @@ std::string ManagerOf(const WriteContext& context) {
 // whose they are. The first is who doesn't say which one it is.
 constexpr std::array<std::string_view, 3> kUntracked = {"berth", "berth-nodes", "berth-scheduler"};
 
+// Events of any of them are written once, and nobody else touches them.
 bool IsTracked(KindId storage, std::string_view manager) {
-  return storage != KindId::kEvent && std::ranges::find(kUntracked, manager) == kUntracked.end();
+  if (storage == KindId::kEvent && manager == "berth-controllers") return false;
+  return std::ranges::find(kUntracked, manager) == kUntracked.end();
 }
 
 // What a scale says of an object. One of zero says nothing, though what the number stands in is
@@ -146,8 +148,7 @@ void CheckManager(std::string_view field, std::string_view manager, api::FieldEr
 
 void CheckManagers(const WriteContext& context, std::string_view managed,
                    api::FieldErrors& errors) {
-  const bool own = !context.managed_sent && context.webhooks == nullptr;
-  if (own || managed.empty()) return;
+  if (!context.managed_sent || managed.empty()) return;
   const api::Json entries = ParseStored(managed);
   api::FieldErrors found;
   for (size_t i = 0; i < entries.get_array().size(); ++i) {
@@ -163,8 +164,10 @@ void CheckManagers(const WriteContext& context, std::string_view managed,
 }
 
 bool DropUnknownVersions(const api::Kind& kind, api::ManagedFields& managed) {
+  const std::string own = kind.api_version();
   const auto unknown = [&](const api::ManagedEntry& entry) {
     const std::string_view version = entry.api_version;
+    if (version == own) return false;
     if (kind.defined == nullptr) {
       const api::Kind* found = api::FindKind(version, kind.name);
       return found == nullptr || found->group != kind.group;
@@ -220,6 +223,9 @@ std::string ManagedAfter(const WriteContext& context, const store::StoredObject*
   // Where kinds have versions of their own upstream then gives up, and keeps none.
   if (DropUnknownVersions(kind, *managed) && kind.custom) return "";
   if (!IsTracked(kind.storage, writer.manager)) return api::PrintManagedFields(*managed);
+  // Of what a user's schema can't look at upstream keeps none.
+  if (kind.defined != nullptr && !api::IsTyped(api::TrackedTypeOf(kind, "").typed, after))
+    return "";
   if (context.request.subpart != Subpart::kScale) {
     managed = Updated(context, writer, std::move(*managed), before, after);
   } else if (IsManaged(*managed, ReplicasPath(kind))) {

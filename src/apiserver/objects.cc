@@ -488,7 +488,10 @@ void ConvertTo(const api::Kind& kind, api::Json& document) {
 
 api::Json ToStorage(const api::Kind& kind, api::Json object, const api::Json* stored) {
   if (kind.defined == nullptr) return api::ToStored(kind.id, std::move(object), stored);
-  api::Member(object.get_object(), "apiVersion") = StorageOf(kind).api_version();
+  const api::Kind& storage = StorageOf(kind);
+  // What the version that is stored says of it holds for all that read it.
+  if (storage.api_version() == kind.api_version()) return object;
+  ConvertTo(storage, object);
   return object;
 }
 
@@ -586,7 +589,8 @@ Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revisi
     AppendKey(name, out);
     const size_t value_at = out.size();
     codec::AppendJson(value, out);
-    if (twin == nullptr) continue;
+    // Core events always say who reports.
+    if (twin == nullptr || (value.is_string() && value.get_string().empty())) continue;
     AppendKey(api::EventMember(twin->kind, name), twin->text);
     twin->text += std::string_view(out).substr(value_at);
   }
@@ -680,9 +684,8 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
     return RawBody{.value = std::move(*parsed), .duplicates = {}};
   }
   if (!type.empty() && !IsMediaType(type, "application/json")) {
-    return UnsupportedMediaType(request.kind->custom ? "application/json, application/yaml"
-                                                     : "application/json, application/yaml, "
-                                                       "application/vnd.kubernetes.protobuf");
+    return UnsupportedMediaType(
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf");
   }
   Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body, {}, std::move(memory));
   if (!parsed) {

@@ -141,6 +141,45 @@ bool TakesKind(PatchType type, const Json* said) {
   return said == nullptr || (type == PatchType::kStrategic && said->is_string());
 }
 
+// A kind that isn't decoded has to say what it is. `bad` says why a result can't be read.
+template <typename Bad>
+Outcome<void> CheckCustomResult(const api::Kind& kind, const Json& patched, const Bad& bad) {
+  for (const std::string_view key : {"apiVersion", "kind"}) {
+    const Json* said = api::FindMember(patched, key);
+    if (said == nullptr || said->is_null() || said->is_string()) continue;
+    return bad(
+        fmt::format("couldn't get version/kind; json parse error: json: cannot unmarshal {} into "
+                    "Go struct field .{} of type string",
+                    JsonTypeName(*said), key));
+  }
+  const std::string_view name = api::TextAt(patched, "kind");
+  const std::string_view version = api::TextAt(patched, "apiVersion");
+  if (name.empty())
+    return bad(fmt::format("Object 'Kind' is missing in '{}'", codec::PrintJson(patched)));
+  if (version.empty())
+    return InternalError("Object 'apiVersion' is missing in 'object has no apiVersion field'");
+  if (std::ranges::count(version, '/') > 1)
+    return bad(fmt::format("unexpected GroupVersion string: {}", version));
+  api::FieldErrors errors;
+  if (name != kind.name)
+    errors.push_back(api::InvalidField("kind", name, fmt::format("must be {}", kind.name)));
+  if (version != kind.api_version()) {
+    errors.push_back(
+        api::InvalidField("apiVersion", version, fmt::format("must be {}", kind.api_version())));
+  }
+  if (errors.empty()) return {};
+  const std::string_view object_name = api::TextAt(patched, "metadata.name");
+  std::unexpected<Problem> problem = Invalid({.kind = kind, .name = object_name}, errors);
+  // Upstream tells of the kind that was said.
+  const size_t slash = version.find('/');
+  const std::string_view group = slash == std::string_view::npos ? "" : version.substr(0, slash);
+  problem.error().kind = name;
+  problem.error().group = group;
+  problem.error().message = api::InvalidMessage(
+      group.empty() ? std::string(name) : fmt::format("{}.{}", name, group), object_name, errors);
+  return problem;
+}
+
 // Makes the result an object of its kind again: types, unknown fields, defaults.
 // `document` is what was patched.
 Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, const Json& document,
@@ -158,6 +197,10 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
   if (!patched.is_object()) return bad("not an object");
   // Which kind it is, the path says: what a strategic patch says of it does not count, and a result
   // of the others may be without a kind.
+  if (kind.custom) {
+    if (Outcome<void> said = CheckCustomResult(kind, patched, bad); !said)
+      return std::unexpected(std::move(said.error()));
+  }
   JsonObject& members = patched.get_object();
   if (TakesKind(patch.type, members.if_contains("kind"))) members["kind"] = kind.name;
   if (strategic && TakesKind(patch.type, members.if_contains("apiVersion"))) {

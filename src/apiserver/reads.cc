@@ -142,7 +142,10 @@ Outcome<ListPosition> StartPosition(const store::Store& store, const ResourceReq
 }
 
 std::unexpected<Problem> NoList(const api::Kind& kind) {
-  const std::string_view package = kind.group.substr(0, kind.group.find('.'));
+  if (kind.custom) return Unclassified("content is not a list");
+  // Both kinds of events are one there.
+  const api::Kind& told = kind.id == api::KindId::kEventsEvent ? api::KindOf(kind.storage) : kind;
+  const std::string_view package = told.group.substr(0, told.group.find('.'));
   return NotAcceptable(
       fmt::format("you requested PartialObjectMetadataList, but the requested object is not a list "
                   "(*{}.{})",
@@ -168,6 +171,9 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
   if (!shape && !as_list) return std::unexpected(shape.error());
   if (const std::string_view text = request.query.Text("resourceVersion"); !text.empty()) {
     const std::optional<uint64_t> revision = ParseRevision(text);
+    // Events are read from where they are stored, past upstream's cache.
+    if (!revision && request.kind->storage == api::KindId::kEvent)
+      return BadRequest(fmt::format("invalid resource version: {}", NoRevision(text)));
     if (!revision) return Unclassified(NoRevision(text));
     if (*revision > store.durable_revision()) {
       return VersionTooLarge(*revision, store.durable_revision());

@@ -360,6 +360,9 @@ Outcome<Shape> Negotiate(const ResourceRequest& request, AnswerKind answer) {
     return NotAcceptable(
         fmt::format("only the following media types are accepted: {}", kWatchTypes));
   }
+  if (!found && request.kind->custom)
+    return NotAcceptable(
+        fmt::format("only the following media types are accepted: {}", kObjectTypes));
   if (!found) return NothingAcceptable(answer);
   if (shape.syntax == Syntax::kJson && answer != AnswerKind::kWatch &&
       WantsPretty(*request.http, request.query)) {
@@ -461,10 +464,13 @@ std::string ListRenderer::Frame(std::string_view metadata) const {
     return out;
   }
   const bool partial = shape_.form == Form::kMetadata;
+  // A list of what isn't decoded always says whether it goes on.
+  const bool silent = kind.custom && !partial && !metadata.contains("\"continue\":");
   // Upstream's lists of metadata are null while they are empty.
-  return fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{{}}},"items":{}}})",
+  return fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{{}{}}},"items":{}}})",
                      partial ? std::string("PartialObjectMetadataList") : kind.list_name(),
-                     partial ? std::string(MetaVersion(shape_)) : kind.api_version(), metadata,
+                     partial ? std::string(MetaVersion(shape_)) : kind.api_version(),
+                     silent ? R"("continue":"",)" : "", metadata,
                      partial && items_.empty() ? "null" : "[]");
 }
 

@@ -105,15 +105,16 @@ Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
       if (named) return Verb::kGet;
       return ParseFlagParameter(request.query, "watch") ? Verb::kWatch : Verb::kList;
     case env::Method::kPost:
-      if (named && request.subpart == Subpart::kNone) return MethodNotAllowed();
+      // Of a user's kind it is created all the same, as what the body says.
+      if (named && request.subpart == Subpart::kNone && !request.kind->custom)
+        return MethodNotAllowed();
       if (namespaced && request.namespace_name.empty()) return MethodNotAllowed();
       return Verb::kCreate;
     case env::Method::kPut:
-      if (!named) return MethodNotAllowed();
-      return Verb::kUpdate;
     case env::Method::kPatch:
+      if (!named && request.kind->custom) return BadRequest("name must be provided");
       if (!named) return MethodNotAllowed();
-      return Verb::kPatch;
+      return method == env::Method::kPut ? Verb::kUpdate : Verb::kPatch;
     case env::Method::kDelete:
       if (named) return Verb::kDelete;
       if (!request.kind->has_deletecollection) return MethodNotAllowed();
@@ -123,6 +124,35 @@ Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
       return MethodNotAllowed();
   }
   return MethodNotAllowed();
+}
+
+// Of a user's kind: what a method means there is not done.
+std::unexpected<Problem> MethodNotSupported(const api::Kind& kind, std::string_view verb) {
+  auto problem = MethodNotAllowed();
+  problem.error().kind = kind.plural;
+  problem.error().group = kind.group;
+  problem.error().message =
+      fmt::format("{} is not supported on resources of kind \"{}\"", verb, kind.group_resource());
+  return problem;
+}
+
+// What a method does to an object.
+std::string_view MethodWord(env::Method method) {
+  switch (method) {
+    case env::Method::kGet:
+      return "get";
+    case env::Method::kPost:
+      return "create";
+    case env::Method::kPut:
+      return "update";
+    case env::Method::kPatch:
+      return "patch";
+    case env::Method::kDelete:
+      return "delete";
+    case env::Method::kOther:
+      break;
+  }
+  return "";
 }
 
 // Whether any kind lives in the group, and in the group's version.
@@ -170,6 +200,7 @@ Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view v
       return request;
     }
     const std::optional<Subpart> subpart = ParseSubpart(*request.kind, rest[at + 2]);
+    if (!subpart && request.kind->custom) return NotFound(request.subject());
     if (!subpart || rest.size() > at + 3) return NoSuchResource();
     request.subpart = *subpart;
   }
@@ -263,12 +294,17 @@ Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& ht
   if (!request) return request;
   request->query = Query::Parse(target.query);
   if (bindings) request->subpart = Subpart::kBinding;
+  const auto not_allowed = [&]() -> std::unexpected<Problem> {
+    if (!request->kind->custom) return MethodNotAllowed();
+    return MethodNotSupported(*request->kind, MethodWord(http.method));
+  };
   const Outcome<Verb> verb = VerbOf(*request, http.method);
+  if (!verb && verb.error().code == 405) return not_allowed();
   if (!verb) return std::unexpected(verb.error());
   // Whoever may watch may do that alone by such a path.
   if (old_watch && http.method != env::Method::kGet) return MethodNotAllowed();
   request->verb = old_watch ? Verb::kWatch : *verb;
-  if (!Allows(request->subpart, request->verb)) return MethodNotAllowed();
+  if (!Allows(request->subpart, request->verb)) return not_allowed();
   return request;
 }
 

@@ -249,6 +249,8 @@ class Mutation {
     const Status left = CheckLeft();
     if (left) {
       managed = managed_;
+      // They are not the server's alone any more.
+      context_.managed_sent.emplace(JsonArray());
       return;
     }
     context_.warnings.push_back(

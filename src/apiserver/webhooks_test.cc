@@ -211,6 +211,17 @@ TEST_F(WebhooksTest, ThoseThatMutateAreAskedInOrderAndTheirResultIsCheckedAgain)
   EXPECT_TRUE(Idle());
 }
 
+// A client can't say it, a webhook can, as upstream: what is sent is cleared before admission.
+TEST_F(WebhooksTest, ANewObjectMayBeMadeOneThatIsBeingDeleted) {
+  constexpr const char* kWhen = "2027-01-15T08:00:00Z";
+  Install("mutating", "a", {{}});
+  const env::ExchangeId made = Post("m");
+  Patch(Next(), fmt::format(R"([{{"op":"add","path":"/metadata/deletionTimestamp","value":"{}"}}])",
+                            kWhen));
+  EXPECT_EQ(StatusOf(made), 201);
+  EXPECT_EQ(api::TextAt(Get(std::string(kMaps) + "/m"), "metadata.deletionTimestamp"), kWhen);
+}
+
 // As a genuine server has it.
 TEST_F(WebhooksTest, ManagedFieldsAreWhatPatchesLeaveOfThem) {
   Install("mutating", "a", {{.name = "a.example.com"}});

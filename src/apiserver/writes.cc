@@ -6,8 +6,10 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "api/applied_defaults.h"
 #include "api/custom_definition.h"
 #include "api/defaults.h"
 #include "api/fields.h"
@@ -153,7 +155,30 @@ void DropRepeatedOwners(WriteContext& context, Json& object) {
                   fmt::join(repeated, ", ")));
 }
 
+// A finalizer's name of no domain, which anybody else might choose. Of kinds that aren't decoded;
+// all others refuse it.
+void WarnOfFinalizers(WriteContext& context, const Json* old, const Json& object) {
+  if (!context.request.kind->custom) return;
+  const auto texts = [](const Json& document) {
+    std::set<std::string_view> found;
+    for (const Json& item : api::ArrayAt(document, "metadata.finalizers"))
+      found.insert(api::TextOf(item));
+    return found;
+  };
+  const std::set<std::string_view> before =
+      old == nullptr ? std::set<std::string_view>() : texts(*old);
+  for (const std::string_view name : texts(object)) {
+    if (before.contains(name) || name.contains('/')) continue;
+    if (name == "orphan" || name == "foregroundDeletion") continue;
+    context.warnings.push_back(
+        fmt::format("metadata.finalizers: {}: prefer a domain-qualified finalizer name to avoid "
+                    "accidental conflicts with other finalizer writers",
+                    api::QuoteGo(name)));
+  }
+}
+
 void WarnOfSpec(WriteContext& context, const Json* old, const Json& object) {
+  WarnOfFinalizers(context, old, object);
   for (const std::string& warning : api::SpecWarnings(*context.request.kind, old, object))
     context.warnings.push_back(warning);
 }
@@ -249,7 +274,13 @@ Outcome<void> MutateNew(WriteContext& context, std::string_view name, Json& obje
       .operation = Operation::kCreate, .kind = kind, .name = name, .managed = managed};
   if (Outcome<void> fine = Mutate(context, reviewed, object, steps); !fine) return fine;
   context.managed_applied = std::move(managed);
+  // That it is being deleted webhooks may say, as upstream.
+  const JsonObject changed = api::ObjectAt(object, "metadata");
   Outcome<void> prepared = PrepareMetadata(context, object);
+  for (const std::string_view key : {"deletionTimestamp", "deletionGracePeriodSeconds"}) {
+    if (const Json* said = api::FindMember(changed, key))
+      api::Member(api::MemberObject(object.get_object(), "metadata"), key) = *said;
+  }
   api::SetPath(object, "metadata.uid", Text(uid));
   api::SetPath(object, "metadata.creationTimestamp", Text(created));
   return prepared;
@@ -311,7 +342,11 @@ void WarnOfNew(WriteContext& context, const Json& object) {
 Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const api::Kind& kind = *context.request.kind;
   if (Outcome<void> metadata = PrepareMetadata(context, object); !metadata) return metadata;
-  api::ApplyDefaults(kind, object);
+  if (IsApply(context.request)) {
+    api::ApplyDefaultsToApplied(kind, object);
+  } else {
+    api::ApplyDefaults(kind, object);
+  }
   api::AddHeld(kind, object);
   context.managed_applied = ManagedAfter(context, nullptr, Json(), object);
   const std::string sent_name(api::TextAt(object, "metadata.name"));
@@ -851,10 +886,12 @@ WriteResult Update(WriteContext& context) {
   }
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) {
-    const bool unversioned = api::TextAt(object, "metadata.resourceVersion").empty();
     const std::string_view uid = api::TextAt(object, "metadata.uid");
     if (AllowsCreateOnUpdate(kind.id) && !uid.empty()) return OtherUid(context, uid, "");
-    if (AllowsCreateOnUpdate(kind.id) && unversioned && context.request.subpart == Subpart::kNone) {
+    if (AllowsCreateOnUpdate(kind.id) && context.request.subpart == Subpart::kNone) {
+      // Which version it is of doesn't count, as upstream.
+      if (Outcome<void> fine = CheckVersionText(object); !fine)
+        return std::unexpected(std::move(fine.error()));
       return CreateFrom(context, std::move(object));
     }
     return std::unexpected(old.error());

@@ -472,11 +472,13 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
   EnqueueController(now, head);
   // Whose pod is gone may go; which it named is not known any more.
   if (difference.removed) {
-    if (const auto pending = pending_evictions_.find(head.uid);
-        pending != pending_evictions_.end()) {
-      if (options_.events && pending->second > now)
-        recorder_.Tell(now, head, kTaintController, CancelledEviction(head));
-      pending_evictions_.erase(pending);
+    if (const auto node = nodes_.find(difference.node_before); node != nodes_.end()) {
+      PendingEvictions& pending = node->second.pending;
+      if (const auto at = pending.find(head.uid); at != pending.end()) {
+        if (options_.events && at->second > now)
+          recorder_.Tell(now, head, kTaintController, CancelledEviction(head));
+        pending.erase(at);
+      }
     }
     for (const Slot slot : objects_.In(api::KindId::kPersistentVolumeClaim, head.namespace_name)) {
       const Head& claim = objects_.head(slot);
@@ -653,10 +655,10 @@ void Controllers::NoteNode(Instant now, const Head& head) {
     TellOfNode(now, head, "RemovingNode",
                fmt::format("Removing Node {} from Controller", head.name));
     // Its pods are collected when it stays away.
-    row = NodeRow{.missing_since = now};
+    row = NodeRow{.missing_since = now, .pending = std::move(row.pending)};
     return Enqueue(now, {Part::kNode, head.name});
   }
-  if (row.missing_since.ns != 0) row = NodeRow{};
+  if (row.missing_since.ns != 0) row = NodeRow{.pending = std::move(row.pending)};
   if (std::exchange(row.registered, head.uid) != head.uid) {
     TellOfNode(now, head, "RegisteredNode",
                fmt::format("Registered Node {} in Controller", head.name));
@@ -730,6 +732,8 @@ void Controllers::AddTo(Hasher& hasher, const NodeRow& row) {
   hasher.Add(row.missing_since.ns).Add(row.missing_read).Add(row.registered);
   hasher.Add(row.taints_seen.size());
   for (const auto& [key, seen] : row.taints_seen) hasher.Add(key).Add(seen.ns);
+  hasher.Add(row.pending.size());
+  for (const auto& [pod, due] : row.pending) hasher.Add(pod).Add(due.ns);
 }
 
 // `due_` is `queue_` by key; `writes_` is only shown.
@@ -751,8 +755,6 @@ void Controllers::AddTo(Hasher& hasher) const {
   hasher.Add(followed_.size());
   for (const auto& [defined, followed] : followed_)
     hasher.Add(defined).Add(followed.uid).Add(followed.resource.version);
-  hasher.Add(pending_evictions_.size());
-  for (const auto& [pod, due] : pending_evictions_) hasher.Add(pod).Add(due.ns);
   hasher.Add(nodes_.size());
   for (const auto& [name, row] : nodes_) {
     hasher.Add(name);

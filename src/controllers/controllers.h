@@ -178,6 +178,7 @@ class Controllers final : public env::Actor {
     bool missing_read = false;
     std::string registered;  // The uid of the node that was told of.
     std::map<std::string, Instant> taints_seen;
+    PendingEvictions pending;  // Of its pods; another node of the same name takes them over.
   };
 
   void OnEvent(Instant now, const client::Event& event, env::Outbox& out);
@@ -318,7 +319,6 @@ class Controllers final : public env::Actor {
   std::set<std::pair<Instant, Key>> queue_;  // The same, by time.
   std::map<uint64_t, CallRow> calls_;
   std::map<std::string, NodeRow, std::less<>> nodes_;
-  PendingEvictions pending_evictions_;
   Instant last_any_sign_;
   Absences absent_;
   // Objects that were gone by an answer while the watch may still tell of their life.

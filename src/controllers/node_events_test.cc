@@ -127,6 +127,29 @@ TEST_F(NodeEvents, AnEvictionThatIsCalledOffIsToldOf) {
   EXPECT_EQ(Told("changed").size(), 1u);
 }
 
+// Who waits outlives the node, and finds another of its name without the taint.
+TEST_F(NodeEvents, AnEvictionIsCalledOffThoughTheNodeWent) {
+  const std::string awhile =
+      R"({"key":"k","operator":"Exists","effect":"NoExecute","tolerationSeconds":60})";
+  const auto cancelled = [](const std::string& pod) {
+    return Lines{"Normal TaintManagerEviction Cancelling deletion of Pod d/" + pod +
+                 " taint-eviction-controller"};
+  };
+  MakeNode("a");
+  MakePod("gone", awhile);
+  MakePod("stays", awhile);
+  Taint(R"([{"key":"k","effect":"NoExecute"}])");
+  Delete(kNodes + "/a");
+  Pass(1);
+  api_.Do(env::Method::kDelete, kPods + "/gone", R"({"gracePeriodSeconds":0})");
+  Pass(1);
+  EXPECT_EQ(Told("gone"), cancelled("gone"));
+  EXPECT_EQ(Told("stays"), Lines{});
+  MakeNode("a");
+  Pass(1);
+  EXPECT_EQ(Told("stays"), cancelled("stays"));
+}
+
 TEST_F(NodeEvents, AnEvictionWhoseTimeHasComeIsNotCalledOff) {
   MakeNode("a");
   MakePod("p", R"({"key":"k","operator":"Exists","effect":"NoExecute","tolerationSeconds":60})");

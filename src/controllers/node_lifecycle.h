@@ -39,7 +39,7 @@ struct NodeFacts {
   const std::map<std::string, Instant>& taints_seen;
 };
 
-// When pods will have to go, by their uids: what comes in between is told of.
+// When pods of a node will have to go, by their uids: what comes in between is told of.
 using PendingEvictions = std::map<std::string, Instant, std::less<>>;
 
 // A function of the facts: conditions, taints, evictions, and what is left of nodes that are gone.

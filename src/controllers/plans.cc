@@ -365,7 +365,7 @@ Plan Controllers::PlanForNode(const std::string& name, Instant now) {
   const auto at = nodes_.find(name);
   const Slot slot = objects_.Find(api::KindId::kNode, {}, name);
   if (at == nodes_.end()) return {};
-  const NodeRow& row = at->second;
+  NodeRow& row = at->second;
   if (slot == kNoSlot && objects_.PodsOn(name).empty()) {
     nodes_.erase(at);
     return {};
@@ -378,7 +378,7 @@ Plan Controllers::PlanForNode(const std::string& name, Instant now) {
                    .missing_read = row.missing_read,
                    .all_silent = last_any_sign_ + options_.lifecycle.grace <= now,
                    .taints_seen = row.taints_seen},
-                  options_.lifecycle, now, pending_evictions_);
+                  options_.lifecycle, now, row.pending);
 }
 
 // Ended pods stay for users to look at, but not without bound.

@@ -76,6 +76,10 @@ CLAIM = {
 CLAIM_OF_A_POD = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 VOLUME = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": "slow"}
 
+# Where the namespace of a story goes.
+NAMESPACE = "NAMESPACE"
+
+# What stands behind a dot tells two of the same resource apart.
 # By resource: group and version, kind, whether it is of a namespace, and the rest of the object.
 BASES = {
     "pods": ("v1", "Pod", True, {"spec": pod_spec()}),
@@ -224,6 +228,55 @@ BASES = {
     "csidrivers": ("storage.k8s.io/v1", "CSIDriver", False, {"spec": {"attachRequired": False, "podInfoOnMount": True}}),
     "runtimeclasses": ("node.k8s.io/v1", "RuntimeClass", False, {"handler": "h", "overhead": {"podFixed": {"cpu": "10m"}}}),
     "clusterroles": ("rbac.authorization.k8s.io/v1", "ClusterRole", False, {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+    "events": (
+        "v1", "Event", True,
+        {
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": NAMESPACE, "fieldPath": "spec.containers{c}"},
+            "reason": "Started",
+            "message": "a container started",
+            "type": "Normal",
+            "source": {"component": "kubelet", "host": "n"},
+            "firstTimestamp": "2026-01-02T03:04:05Z",
+            "lastTimestamp": "2026-01-02T03:04:06Z",
+            "count": 2,
+        },
+    ),
+    "events.events.k8s.io": (
+        "events.k8s.io/v1", "Event", True,
+        {
+            "regarding": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": NAMESPACE},
+            "reason": "Started",
+            "note": "a container started",
+            "type": "Normal",
+            "action": "Start",
+            "eventTime": "2026-01-02T03:04:05.000006Z",
+            "reportingController": "example.com/starter",
+            "reportingInstance": "starter-0",
+        },
+    ),
+    "widgets": (
+        "cmp.example.com/v1", "Widget", True,
+        {
+            "spec": {
+                "size": 2,
+                "text": "abc",
+                "color": "red",
+                "at": "2026-01-02T03:04:05Z",
+                "port": "http",
+                "days": ["mon", "tue"],
+                "hours": [1, 2],
+                "ports": [{"number": 80, "name": "web"}, {"number": 53, "protocol": "UDP"}],
+                "tags": {"a": "b"},
+                "selector": {"a": "b"},
+                "any": {"deep": {"er": 1}, "list": [1]},
+                "ratio": 0.5,
+                "nothing": None,
+                "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "t", "labels": {"a": "b"}}, "data": {"a": "b"}},
+            }
+        },
+    ),
+    "widgets.v1beta1": ("cmp.example.com/v1beta1", "Widget", True, {"spec": {"size": 2, "text": "abc", "days": ["mon"], "more": {"a": 1}}}),
+    "gadgets": ("cmp.example.com/v1", "Gadget", False, {"size": 2, "open": {"a": [1, {"b": "c"}]}, "status": {"ready": True}}),
 }
 
 # Other valid objects of some kinds: what stands in them in place of the same in the base, None for
@@ -323,6 +376,29 @@ VARIANTS = {
             }
         },
     ],
+    "events": [
+        {
+            "involvedObject": {"kind": "Pod", "name": "p", "namespace": NAMESPACE},
+            "eventTime": "2026-01-02T03:04:05.000006Z",
+            "series": {"count": 3, "lastObservedTime": "2026-01-02T03:04:07.000000Z"},
+            "action": "Start",
+            "reportingComponent": "example.com/starter",
+            "reportingInstance": "starter-0",
+            "source": None,
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "count": None,
+        },
+        {"involvedObject": {"namespace": NAMESPACE}, "type": None, "message": None},
+    ],
+    "events.events.k8s.io": [
+        {
+            "related": {"apiVersion": "v1", "kind": "Node", "name": "n"},
+            "series": {"count": 3, "lastObservedTime": "2026-01-02T03:04:07.000000Z"},
+            "type": "Warning",
+        },
+    ],
+    "widgets": [{"spec": {"text": "abc", "port": 80, "count": 3, "template": None}}, {"spec": {}, "status": {"replicas": 1}}],
     "networkpolicies": [
         {
             "spec": {
@@ -343,8 +419,122 @@ VARIANTS = {
     ],
 }
 
-HAVE_SCALE = ("deployments", "replicasets", "statefulsets", "replicationcontrollers")
+HAVE_SCALE = ("deployments", "replicasets", "statefulsets", "replicationcontrollers", "widgets", "widgets.v1beta1")
 HAVE_STATUS = (
     "pods", "services", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "deployments", "replicasets",
     "statefulsets", "daemonsets", "jobs", "cronjobs", "poddisruptionbudgets", "ingresses", "namespaces", "nodes", "persistentvolumes",
+    "widgets", "widgets.v1beta1",
 )
+TEXT = {"type": "string"}
+WHOLE = {"type": "integer"}
+
+# Of widgets and gadgets, what a schema may say of a value: each of it once.
+SPEC = {
+    "type": "object",
+    "properties": {
+        "size": WHOLE | {"minimum": 0, "maximum": 1000, "default": 1},
+        "count": WHOLE | {"format": "int32", "multipleOf": 3},
+        "text": TEXT | {"minLength": 1, "maxLength": 10, "pattern": "^[a-z]+$"},
+        "color": TEXT | {"enum": ["red", "green"], "default": "green"},
+        "at": TEXT | {"format": "date-time"},
+        "on": {"type": "boolean", "default": True},
+        "port": {"x-kubernetes-int-or-string": True},
+        "days": {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT, "maxItems": 3},
+        "hours": {"type": "array", "items": WHOLE, "minItems": 1},
+        "ports": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["number", "protocol"],
+            "items": {
+                "type": "object",
+                "required": ["number"],
+                "properties": {"number": WHOLE, "protocol": TEXT | {"default": "TCP"}, "name": TEXT},
+            },
+        },
+        "tags": {"type": "object", "additionalProperties": TEXT, "maxProperties": 2},
+        "selector": {"type": "object", "additionalProperties": TEXT, "x-kubernetes-map-type": "atomic"},
+        "any": {"x-kubernetes-preserve-unknown-fields": True},
+        "ratio": {"type": "number", "exclusiveMaximum": True, "maximum": 1},
+        "nothing": TEXT | {"nullable": True},
+        "template": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+        "either": {
+            "type": "object",
+            "properties": {"a": TEXT, "b": TEXT},
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
+    },
+}
+STATUS = {
+    "type": "object",
+    "properties": {
+        "replicas": WHOLE | {"minimum": 0},
+        "phase": TEXT,
+        "conditions": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": {"type": "object", "required": ["type", "status"], "properties": {"type": TEXT, "status": TEXT | {"enum": ["True", "False"]}, "reason": TEXT, "message": TEXT}},
+        },
+    },
+}
+SUBRESOURCES = {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}}
+
+
+GROUP = "cmp.example.com"
+
+
+def definition(plural, kind, scope, versions):
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": scope, "names": {"plural": plural, "kind": kind}, "versions": versions},
+    }
+
+
+# They are there before any story begins.
+DEFINITIONS = [
+    definition(
+        "widgets", "Widget", "Namespaced",
+        [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC, "status": STATUS}}},
+                "subresources": SUBRESOURCES,
+                "additionalPrinterColumns": [
+                    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+                    {"name": "Text", "type": "string", "jsonPath": ".spec.text"},
+                    {"name": "At", "type": "date", "jsonPath": ".spec.at"},
+                ],
+                "selectableFields": [{"jsonPath": ".spec.color"}],
+            },
+            {
+                "name": "v1beta1",
+                "served": True,
+                "storage": False,
+                "deprecated": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "required": ["spec"],
+                        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"size": WHOLE, "text": TEXT, "days": {"type": "array", "items": TEXT}}}, "status": STATUS},
+                    }
+                },
+                "subresources": SUBRESOURCES,
+            },
+        ],
+    ),
+    definition(
+        "gadgets", "Gadget", "Cluster",
+        [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"size": WHOLE | {"maximum": 9}, "kept": {"type": "object", "properties": {"a": TEXT | {"default": "x"}}}}}},
+            }
+        ],
+    ),
+]

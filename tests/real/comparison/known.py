@@ -77,7 +77,7 @@ Parts of what is served that do less than upstream's, so that valid requests are
 | what | here |
 |---|---|
 | `x-kubernetes-validations` of definitions (CEL) | parsed, and refused where they are no CEL; not evaluated, of which a Warning names each rule (docs/design/0017-custom-resources.md) |
-| managedFields of Events | tracked from the first apply of an Event on (docs/design/0016-server-side-apply.md): each one that is made is stored without. The stories above are about neither Events nor users' kinds |
+| managedFields of Events of berth's own programs | none: they are written by thousands, and nobody changes them (docs/design/0016-server-side-apply.md) |
 | conversion webhooks of definitions | a definition that names one and serves several versions is refused (docs/design/0017-custom-resources.md) |
 | matchConditions of webhook configurations (CEL) | refused with 422 (docs/design/0022-webhooks.md) |
 | labels of PodSecurity on namespaces | stored, and no pod is refused by them |

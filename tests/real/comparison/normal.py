@@ -3,6 +3,8 @@
 import json
 import re
 
+import bases
+
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # Addresses of Services, of which each server has a range of its own.
@@ -137,12 +139,27 @@ def once(answer):
     return answer | {"body": answer["body"] | {"details": details | {"causes": causes}}}
 
 
+PROBLEMS = re.compile(r"(\w+\.%s \"\S*\" is invalid: )\[(.*)\]" % re.escape(bases.GROUP), re.DOTALL)
+
+
+def in_order(answer):
+    """The answer with its problems in an order: of users' kinds upstream has none."""
+    found = PROBLEMS.fullmatch(answer["body"].get("message", "")) if is_status(answer) else None
+    if not found:
+        return answer
+    message = found[1] + str(sorted(re.split(r", (?=\.?\w[\w.\[\]]*: )", found[2])))
+    details = answer["body"]["details"]
+    causes = sorted(details.get("causes", []), key=lambda cause: json.dumps(cause, sort_keys=True))
+    return answer | {"body": answer["body"] | {"message": message, "details": details | {"causes": causes}}}
+
+
 def compare(real, berth):
     """The differences of two answers. What only follows from another one is left out: the bodies of
     different codes, and the causes of different messages, which are made of them."""
     if real["code"] != berth["code"]:
         return [f"code: genuine {said(real)} | berth {said(berth)}"]
-    found = differences(once(real), once(berth))
+    real, berth = in_order(once(real)), in_order(once(berth))
+    found = differences(real, berth)
     if is_status(real) and is_status(berth) and real["body"].get("message") != berth["body"].get("message"):
         found = [line for line in found if not line.startswith("body.details.causes")]
     return found

@@ -64,7 +64,9 @@ class Story:
         self.namespace = f"cmp-{seed}"
         self.seed = seed
         root = f"/api/{self.version}" if "/" not in self.version else f"/apis/{self.version}"
-        self.collection = f"{root}/namespaces/{self.namespace}/{self.resource}" if self.namespaced else f"{root}/{self.resource}"
+        plural = self.resource.partition(".")[0]
+        self.collection = f"{root}/namespaces/{self.namespace}/{plural}" if self.namespaced else f"{root}/{plural}"
+        self.custom = self.version.startswith(bases.GROUP + "/")
         self.made = []
         self.count = 0
 
@@ -80,7 +82,11 @@ class Story:
         variants = bases.VARIANTS.get(self.resource, ())
         if variants and self.random.random() < 0.6:
             made |= copy.deepcopy(self.random.choice(variants))
-        return {key: value for key, value in made.items() if value is not None}
+        made = {key: value for key, value in made.items() if value is not None}
+        about = made.get("involvedObject", made.get("regarding"))
+        if about is not None:
+            about["namespace"] = self.namespace
+        return made
 
     def spoil(self, made, times=1):
         """Something of it goes, is another value, or there is something more."""
@@ -351,7 +357,7 @@ class Story:
         body, valid = self.patch_of(kind)
         content = PATCHES[kind] if self.random.random() < 0.95 else self.random.choice((JSON, "text/plain", ""))
         query = self.random.choice(("", "", "", "?fieldValidation=Strict", "?dryRun=All", "?fieldManager=" + "x" * 200, "?force=true"))
-        yield Request("PATCH", self.some() + query, body, content, valid=valid and not query)
+        yield Request("PATCH", self.some() + query, body, content, valid=valid and not query and not (self.custom and kind == "strategic"))
 
     def applied(self, path):
         """What somebody applies, and whether nothing is wrong with it."""
@@ -399,6 +405,11 @@ class Story:
             options += [
                 lambda: Request("GET", path + "/scale", valid=True),
                 lambda: Request("PATCH", path + "/scale", {"spec": {"replicas": choose((0, 5, -1, "x"))}}, PATCHES["merge"]),
+                lambda: Request("PUT", path + "/scale", {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": path.rpartition("/")[2], "namespace": self.namespace}, "spec": {"replicas": choose((0, 5, 2000))}}),
+            ]
+        if self.resource in bases.HAVE_SCALE and not self.custom:
+            # That of a user's object can't be applied there, or leaves managedFields of nobody.
+            options += [
                 lambda: Request(
                     "PATCH",
                     path + "/scale?fieldManager=one&force=" + choose(("true", "false")),
