@@ -149,8 +149,12 @@ class Checker {
     constexpr std::array<std::string_view, 3> kPolicies = {"PreferDualStack", "RequireDualStack",
                                                            "SingleStack"};
     const JsonArray& families = ArrayAt(service_, "spec.ipFamilies");
-    for (size_t i = 0; i < families.size(); ++i)
-      CheckEnum(errors_, spec_.At("ipFamilies", i), TextOf(families[i]), kFamilies);
+    for (size_t i = 0; i < families.size(); ++i) {
+      const std::string_view family = TextOf(families[i]);
+      CheckEnum(errors_, spec_.At("ipFamilies", i), family, kFamilies);
+      if (std::ranges::count(families.begin(), families.begin() + i, families[i]) > 0)
+        errors_.push_back(DuplicateField(spec_.At("ipFamilies", i).text(), family));
+    }
     const std::string_view policy = TextAt(service_, "spec.ipFamilyPolicy");
     if (!policy.empty()) CheckEnum(errors_, spec_.At("ipFamilyPolicy"), policy, kPolicies);
   }
