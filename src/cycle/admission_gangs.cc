@@ -30,6 +30,23 @@ bool SaysTheSame(std::optional<model::Refusal> a, std::optional<model::Refusal> 
   return a == b;
 }
 
+// One of a group of its whose last write was refused, and that is not tried before long; invalid:
+// none.
+model::KeyId RefusedMateOf(const model::State& state, WorkloadId workload) {
+  model::KeyId refused;
+  for (const model::WorkloadSlots& set : state.workloads().at(workload).slots) {
+    if (!set.gang.valid()) continue;
+    for (const WorkloadId id : state.slots().WorkloadsOf(set.gang)) {
+      const model::Workload& mate = state.workloads().at(id);
+      const bool waits = mate.errors > 0 && mate.write == model::WriteStage::kNone &&
+                         StageOf(mate.status) == model::WorkloadStage::kPending;
+      if (id == workload || !waits) continue;
+      if (!refused.valid() || state.KeyOf(mate.key) < state.KeyOf(refused)) refused = mate.key;
+    }
+  }
+  return refused;
+}
+
 // Why one of the groups could not start with all that is reserved now.
 template <typename Nominations>
 std::optional<gang::Unready> WhyAnyUnready(const model::State& state, const Nominations& all) {
@@ -104,10 +121,13 @@ std::vector<WorkloadId> Admissions::MatesOf(const model::State& state, WorkloadI
 
 // It waits, or holds quota, since now, or does no more: others could start with it, or can't.
 void Admissions::NoteMates(WorkloadId workload) {
-  for (const NameId gang : entries_[workload.value].gangs) {
+  const Entry& entry = entries_[workload.value];
+  // It is told of a mate that the server refuses.
+  const bool apart = entry.mode == Mode::kApart && entry.refusal->bar == QueueBar::kGang;
+  for (const NameId gang : entry.gangs) {
     const auto of = of_gang_.find(gang);
     const bool others = of != of_gang_.end() && of->second.size() > of->second.count(workload);
-    if (others) mates_moved_.insert(gang);
+    if (others || apart) mates_moved_.insert(gang);
   }
 }
 
@@ -227,6 +247,8 @@ void Admissions::StandAnew(const model::State& state, WorkloadId workload) {
   Enter(state, workload);
   Entry& entry = entries_[workload.value];
   if (entry.mode == Mode::kInLine && !entry.refusal) entry.refusal = std::move(told);
+  if (entry.mode == Mode::kApart && entry.refusal->bar == QueueBar::kGang && entry.refusal->gang)
+    entry.refusal->behind = RefusedMateOf(state, workload);
 }
 
 bool Admissions::AwaitsRoom(const model::State& state, WorkloadId workload) {
@@ -320,7 +342,8 @@ bool Admissions::IsAsItsGangs(const model::State& state, WorkloadId workload) co
     return asks && !entry.lacks.empty() &&
            gang::IsNoneLess(entry.lacks, gang::ShortagesOf(state, workload));
   }
-  return !asks && SaysTheSame(entry.refusal->gang, unready->why);
+  const bool of_mate = !unready->why || entry.refusal->behind == RefusedMateOf(state, workload);
+  return !asks && of_mate && SaysTheSame(entry.refusal->gang, unready->why);
 }
 
 }  // namespace berth::cycle

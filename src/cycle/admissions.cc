@@ -290,8 +290,9 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
     NoteMates(workload);
   }
   FollowMates(state);
-  for (const WorkloadId workload : std::exchange(untold_, {})) {
-    if (entries_[workload.value].refusal) plan.workloads.push_back(workload);
+  std::set<WorkloadId> apart;
+  for (const WorkloadId id : std::exchange(untold_, {})) {
+    if (entries_[id.value].refusal && apart.insert(id).second) plan.workloads.push_back(id);
   }
   placer.Heed(promised_places_);
   Noted noted = AllOf(state);

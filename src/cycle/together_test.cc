@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "cycle/test_team.h"
 
@@ -167,6 +168,81 @@ TEST(TogetherTest, WhoseMateGoesWaitsInNobodysWay) {
   world.Remove("b");
   EXPECT_EQ(world.Cycle(),
             "default/small: q spot 1000 n1; default/a is 2 of a group that needs 4; ");
+}
+
+// ---- Refused writes --------------------------------------------------------------------------
+
+// Whose quota the server refuses to write is not counted on by others until it is tried again:
+// longer and longer, or when its object is another.
+TEST(TogetherTest, WhoseWriteIsRefusedIsNoMateForAWhile) {
+  for (const bool edited : {false, true}) {
+    TogetherWorld world;
+    world.Queue("q", 9000);
+    world.Put(Of("a", "q", 1));
+    world.Put(Of("b", "q", 2));
+    const std::string both = "default/a: q spot 2000 n1 n1; default/b: q spot 2000 n1 n1; ";
+    EXPECT_EQ(world.Cycle(), both);
+    const auto refuse = [&] {
+      world.engine.Apply(model::ReservationOutcome{
+          .uid = "u-b", .outcome = model::WriteOutcome::kRefused, .at = world.now});
+    };
+    refuse();
+    world.ComesTrue(Of("a", "q", 1));
+    EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+    world.Put(Of("a", "q", 1));
+    EXPECT_EQ(world.Cycle(), "default/a is 2 of a group that needs 4 without default/b; ");
+    EXPECT_EQ(world.Cycle(), "") << "a fixed point";
+    EXPECT_EQ(world.engine.wake_at(), world.now + Duration::Seconds(10));
+    if (edited) {
+      model::WorkloadUpsert facts = world.FactsOf(Of("b", "q", 2));
+      facts.generation = 2;
+      world.engine.Apply(facts);
+    } else {
+      world.now = world.now + Duration::Seconds(10);
+    }
+    EXPECT_EQ(world.Cycle(), both);
+    world.ComesTrue(Of("a", "q", 1));
+    EXPECT_EQ(world.Cycle(), "") << "the other is tried again, and counted on";
+    refuse();
+    EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+    world.Put(Of("a", "q", 1));
+    world.Cycle();
+    EXPECT_EQ(world.engine.wake_at(), world.now + Duration::Seconds(edited ? 10 : 20));
+  }
+}
+
+// Nor who holds quota, and whose places it refuses to write.
+TEST(TogetherTest, WhosePlacesAreRefusedIsCountedOnByNobody) {
+  TogetherWorld world;
+  world.Queue("q", 9000);
+  world.Queue("r", 9000);
+  model::Vocabulary& v = world.engine.vocabulary();
+  model::QueueUpsert checked{.name = "r", .uid = "u-r"};
+  const std::vector<model::NameId> flavors = {v.names.Intern("spot")};
+  const std::vector<model::ResourceId> resources = {model::kCpu};
+  const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
+  checked.groups = v.resource_groups.Intern(groups);
+  checked.quotas = {{.flavor = flavors[0], .resource = model::kCpu, .quota = {.nominal = 9000}}};
+  checked.checks = {{.name = v.names.Intern("c"), .flavors = {}}};
+  world.engine.Apply(checked);
+  world.Put(Of("a", "q", 1));
+  world.Put(Of("b", "r", 2));
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; default/b: r spot 2000; ");
+  world.ComesTrue(Of("a", "q", 1));
+  model::WorkloadUpsert b = world.FactsOf(Of("b", "r", 2));
+  b.status.reserved = true;
+  b.reserved = world.RowOf("b").decided;
+  b.checks = {v.names.Intern("c")};
+  world.engine.Apply(b);
+  EXPECT_EQ(world.Cycle(), "default/b: n1 n1; ");
+  world.engine.Apply(model::ReservationOutcome{
+      .uid = "u-b", .outcome = model::WriteOutcome::kRefused, .at = world.now});
+  EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+  EXPECT_EQ(world.Cycle(), "");
+  world.IsTold(Of("a", "q", 1));
+  EXPECT_EQ(world.Cycle(), "");
+  world.now = world.now + Duration::Seconds(10);
+  EXPECT_EQ(world.Cycle(), "default/b gives up; ");
 }
 
 }  // namespace

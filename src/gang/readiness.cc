@@ -275,10 +275,12 @@ struct Starting {
   }
 };
 
-// Whether it holds quota, and goes on to.
+// Whether it holds quota, and goes on to. Nobody counts on whose last write was refused until it is
+// tried again.
 bool HoldsQuota(const model::Workload& row) {
+  const bool refused = row.errors > 0 && row.write == model::WriteStage::kNone;
   return !ChargedTo(row).charges.empty() && row.status.active && !row.claimant.valid() &&
-         StageOf(row.status) != model::WorkloadStage::kEvicted;
+         StageOf(row.status) != model::WorkloadStage::kEvicted && !refused;
 }
 
 // The workload, others of the group that hold quota, and `with`. Which pods are of one that names

@@ -90,6 +90,10 @@ bool State::HasRoomFor(const Reservation& reservation, const Reservation& before
 
 namespace {
 
+bool NamesGroup(const Workload& row) {
+  return std::ranges::any_of(row.slots, [](const WorkloadSlots& set) { return set.gang.valid(); });
+}
+
 // The same, but for what PriorityClasses say of its pods, which is no news of the object.
 bool DiffersAtMostInClasses(const Workload& row, Workload before) {
   if (row.slots.size() != before.slots.size()) return false;
@@ -135,6 +139,12 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   if (finished || (has && !DiffersAtMostInClasses(row, before))) {
     row.write = WriteStage::kNone;
     row.decided = {};
+    row.errors = 0;
+    row.not_before = {};
+  }
+  // What was refused was another object.
+  if (row.generation != before.generation || row.local_queue != before.local_queue ||
+      row.priority != before.priority) {
     row.errors = 0;
     row.not_before = {};
   }
@@ -516,7 +526,9 @@ void State::ApplyOutcome(const ReservationOutcome& facts) {
       row.write = WriteStage::kUnresolved;
       return;
     case WriteOutcome::kRefused:
-      row.not_before = facts.at + Backoff(++row.errors);
+      // Each try of one of several of a group costs the others an eviction.
+      ++row.errors;
+      row.not_before = facts.at + (NamesGroup(row) ? SparedFor(row.errors) : Backoff(row.errors));
       row.promised = {};
       return TakeBack(id, Cause::kWriteRefused);
     case WriteOutcome::kGone:
