@@ -388,14 +388,6 @@ void ReadPodSpec(Errors& errors, const Element& element, Pod& pod) {
     }
   });
   RequestPodLimits(out);
-  const auto has_host_port = [](const Container& container) {
-    return std::ranges::any_of(container.ports,
-                               [](const ContainerPort& port) { return port.host_port != 0; });
-  };
-  if (std::ranges::any_of(out.containers, has_host_port) ||
-      std::ranges::any_of(out.init_containers, has_host_port)) {
-    AddUnsupported(out, "spec.containers.ports.hostPort");
-  }
 }
 
 void ReadPod(Errors& errors, const Element& element, Pod& out) {

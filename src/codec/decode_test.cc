@@ -109,10 +109,9 @@ TEST(DecodeTest, APodKeepsItsMetadataAndSpec) {
 }
 
 TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
-  EXPECT_EQ(
-      DecodePod(kPod)->spec->unsupported,
-      (std::vector<std::string>{"spec.affinity.podAffinity", "spec.volumes.persistentVolumeClaim",
-                                "spec.containers.ports.hostPort"}));
+  EXPECT_EQ(DecodePod(kPod)->spec->unsupported,
+            (std::vector<std::string>{"spec.affinity.podAffinity",
+                                      "spec.volumes.persistentVolumeClaim"}));
   const auto unsupported = [](std::string_view spec) {
     return DecodePod("{\"spec\":" + std::string(spec) + "}")->spec->unsupported;
   };

@@ -124,6 +124,8 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
       }
       return fmt::format("{} more on one of {} nodes",
                          AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
+    case kPorts:
+      return "the end of a pod that has the host port on one of these nodes";
     case kDevices:
       if (reason.unresolvable) return std::string(kMoreDevices);
       return "GPU devices that become free on one of these nodes";

@@ -290,6 +290,7 @@ class History {
     if (OneIn(3)) pod.prefers.push_back({.key = "disk", .value = "ssd", .weight = 3});
     if (OneIn(3)) pod.prefers.push_back({.key = "zone", .value = "b", .weight = 2});
     if (OneIn(3)) pod.tolerates = {"team"};
+    if (OneIn(4)) pod.host_port = 80;
     return pod;
   }
 

@@ -19,7 +19,7 @@
 //   node-gone NAME [uid=]
 //   pod NAME [uid= cpu= memory= priority= created= gpu= models=a,b selector=k:v prefer=k:v:weight
 //             tolerate=KEY pin= node= nominated= gated deleting marked deadline=SECONDS finished
-//             foreign never group= role=]
+//             foreign never group= role= port=HOST-PORT]
 //   group NAME [uid= min= roles=ROLE:COUNT,.. priority= created=]
 //   group-gone NAME [uid=]
 //   pod-gone NAME [uid=]
@@ -154,7 +154,8 @@ class Session {
                 .finished = d.Has("finished"),
                 .foreign = d.Has("foreign"),
                 .group = d.Value("group"),
-                .role = d.Value("role")};
+                .role = d.Value("role"),
+                .host_port = static_cast<uint32_t>(Number(d, "port", 0))};
     if (const auto pair = Split(d.Value("selector"), ':'); pair.size() == 2)
       pod.selector = {{pair[0], pair[1]}};
     if (const auto term = Split(d.Value("prefer"), ':'); term.size() == 3) {

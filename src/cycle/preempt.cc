@@ -111,8 +111,12 @@ model::ReasonKind Engine::WhyNotKept(PodId pod) const {
 // Whether the pod lacks no more than what those hold who should have left the node.
 bool Engine::OverdueWouldDo(PodId pod, NodeId n) const {
   const model::BundleTable& bundles = state_.vocabulary().bundles;
-  const auto requests =
-      bundles.View(state_.vocabulary().classes.at(state_.pods().at(pod).class_id).requests);
+  const model::BundleId asked =
+      state_.vocabulary().classes.at(state_.pods().at(pod).class_id).requests;
+  const auto requests = bundles.View(asked);
+  const model::Viewer viewer = ViewerOf(pod);
+  uint32_t conflicts = state_.ledger().PortConflicts(model::Ledger::PortView::kFuture, n,
+                                                     bundles.Ports(asked), &viewer, bundles);
   bool any = false;
   std::vector<model::Amount> held(requests.size());
   for (ClaimId id = state_.ledger().nodes().first_claim(n.value); id.valid();
@@ -122,10 +126,14 @@ bool Engine::OverdueWouldDo(PodId pod, NodeId n) const {
     any = true;
     for (size_t i = 0; i < requests.size(); ++i)
       held[i] += bundles.AmountOf(state_.ledger().claim(id).bundle, requests[i].resource);
+    if (state_.ledger().claim(id).state != model::ClaimState::kHeld) continue;
+    conflicts -= model::CountConflicts(bundles.Ports(asked),
+                                       bundles.Ports(state_.ledger().claim(id).bundle));
   }
+  any = any && conflicts == 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     any = any && held[i] + state_.ledger().Future(model::AccountId::OfNode(n), requests[i].resource,
-                                                  ViewerOf(pod), bundles) >=
+                                                  viewer, bundles) >=
                      requests[i].amount;
   }
   return any;

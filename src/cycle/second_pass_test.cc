@@ -39,6 +39,29 @@ TEST_P(ByTopology, AllPodsStandInADomainOfTheLevelThatIsRequired) {
   EXPECT_EQ(world.Cycle(), "") << "a fixed point";
 }
 
+TEST_P(ByTopology, PodsWithAHostPortStandOnNodesOfTheirOwn) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a", 8000);
+  world.Node("b1", "b", 2000);
+  world.Node("b2", "b", 2000);
+  world.Put({.name = "w", .count = 2, .host_port = 80}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000 b1 b2; ");
+  world.Reserved("w");
+  world.Put({.name = "v", .count = 2, .host_port = 80}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/v finds 1 of 2 in rack; ") << "those of rack b are taken";
+  world.Node("a2", "a");
+  EXPECT_EQ(world.Cycle(), "default/v: q spot 2000 a1 a2; ");
+}
+
+TEST_P(ByTopology, ARackHoldsAsManyPodsWithAHostPortAsItHasNodes) {
+  TopologyWorld world(GetParam(), {"rack"});
+  world.Node("a1", "a", 8000);
+  world.Put({.name = "w", .count = 2, .host_port = 80}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w finds 1 of 2 in rack; ");
+  world.Node("a2", "a");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000 a1 a2; ");
+}
+
 // An object may name a domain that never was a node: it is waited for, as one that is gone.
 TEST_P(ByTopology, ADomainThatNeverWasANodeIsWaitedFor) {
   TopologyWorld world(GetParam());

@@ -20,6 +20,18 @@ using model::TopologyPlaces;
 using model::Workload;
 using model::WorkloadId;
 
+namespace {
+
+// How many pods of the class one node can hold, whatever it has: those with host ports are in each
+// other's way.
+Amount MostTogether(const model::State& state, ClassId class_id) {
+  const model::BundleId requests = state.vocabulary().classes.at(class_id).requests;
+  return state.vocabulary().bundles.Ports(requests).empty() ? std::numeric_limits<Amount>::max()
+                                                            : 1;
+}
+
+}  // namespace
+
 Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, ClassId class_id,
                 const model::Pin& pin, NodeId n) {
   const model::Viewer all{.owner = {}, .priority = std::numeric_limits<int32_t>::max()};
@@ -30,7 +42,7 @@ Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, Cl
     if (a.amount > 0)
       places = std::min(places, state.ledger().nodes().free(a.resource, n.value) / a.amount);
   }
-  return places;
+  return std::min(places, MostTogether(state, class_id));
 }
 
 namespace {
@@ -52,14 +64,33 @@ Amount AmountOn(const model::State& state, model::ResourceId r, NodeId n, int64_
   return amount;
 }
 
+// Whether nobody has the ports there, or will.
+bool PortsOn(const model::State& state, std::span<const model::HostPort> ports, NodeId n,
+             int64_t below) {
+  using enum model::ClaimState;
+  if (ports.empty() || below == kAllEmpty) return true;
+  const model::AccountTable& nodes = state.ledger().nodes();
+  for (model::ClaimId id = nodes.first_claim(n.value); id.valid();) {
+    const model::Claim& claim = state.ledger().claim(id);
+    id = claim.next_in_account;
+    const bool stays = below == kNobodyLeaves || (claim.state == kHeld && claim.priority >= below);
+    if (stays &&
+        model::CountConflicts(ports, state.vocabulary().bundles.Ports(claim.bundle)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator,
                     const place::Preemptor& pod, NodeId n, int64_t below) {
   if (evaluator.FixedRefusalOn(state, pod.class_id, n, pod.pin).kind != model::ReasonKind::kNone)
     return 0;
-  Amount places = std::numeric_limits<Amount>::max();
   const model::BundleId requests = state.vocabulary().classes.at(pod.class_id).requests;
+  if (!PortsOn(state, state.vocabulary().bundles.Ports(requests), n, below)) return 0;
+  Amount places = MostTogether(state, pod.class_id);
   for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
     if (a.amount <= 0) continue;
     const Amount amount = AmountOn(state, a.resource, n, below);
@@ -335,9 +366,11 @@ bool SlotPlacer::StandsAsPromised(WorkloadId workload) {
     const model::AccountId node = state_.ledger().claim(claims[i]).account;
     const place::FixedRefusal fixed =
         evaluator_.FixedRefusalOn(state_, class_id, node.node(), model::Pin{});
-    if (fixed.kind != model::ReasonKind::kNone && !fixed.behind) return false;
+    const bool behind_amounts = fixed.behind == place::Behind::kPortsAndAmounts;
+    if (fixed.kind != model::ReasonKind::kNone && !behind_amounts) return false;
     const model::BundleId requests = state_.vocabulary().classes.at(class_id).requests;
     const model::BundleTable& bundles = state_.vocabulary().bundles;
+    if (!PortsStand(workload, node.node(), bundles.Ports(requests))) return false;
     for (const model::ResourceAmount& a : bundles.View(requests)) {
       if (a.amount == 0) continue;
       const Amount left = state_.ledger().Future(node, a.resource, nobody, bundles);
@@ -347,21 +380,42 @@ bool SlotPlacer::StandsAsPromised(WorkloadId workload) {
   return true;
 }
 
-// What pods have there whose workloads have let go of their quota: they are being stopped.
+// Whether the claim is of a pod whose workload has let go of its quota: it is being stopped.
+bool SlotPlacer::IsStopped(const model::Claim& claim) const {
+  const model::PodId pod = state_.pods().FindUid(claim.owner);
+  const WorkloadId workload = pod.valid() ? state_.WorkloadOf(pod) : WorkloadId{};
+  if (claim.state != model::ClaimState::kHeld || !workload.valid()) return false;
+  const Workload& row = state_.workloads().at(workload);
+  const bool has_none = ChargedTo(row).charges.empty() && !row.status.finished;
+  return has_none && !state_.pods().at(pod).overdue;
+}
+
+// What those have there that are being stopped.
 Amount SlotPlacer::StoppedOn(NodeId node, model::ResourceId resource) const {
   Amount amount = 0;
   for (model::ClaimId id = state_.ledger().nodes().first_claim(node.value); id.valid();) {
     const model::Claim& claim = state_.ledger().claim(id);
     id = claim.next_in_account;
-    const model::PodId pod = state_.pods().FindUid(claim.owner);
-    const WorkloadId workload = pod.valid() ? state_.WorkloadOf(pod) : WorkloadId{};
-    if (claim.state != model::ClaimState::kHeld || !workload.valid()) continue;
-    const Workload& row = state_.workloads().at(workload);
-    const bool has_none = ChargedTo(row).charges.empty() && !row.status.finished;
-    if (has_none && !state_.pods().at(pod).overdue)
-      amount += state_.vocabulary().bundles.AmountOf(claim.bundle, resource);
+    if (IsStopped(claim)) amount += state_.vocabulary().bundles.AmountOf(claim.bundle, resource);
   }
   return amount;
+}
+
+// Whether the ports that a workload is promised there are, or will be, nobody else's.
+bool SlotPlacer::PortsStand(WorkloadId workload, NodeId node,
+                            std::span<const model::HostPort> ports) const {
+  if (ports.empty()) return true;
+  const model::BundleTable& bundles = state_.vocabulary().bundles;
+  const model::Viewer viewer{.owner = state_.workloads().at(workload).uid,
+                             .priority = model::kPriorityOfPromise};
+  uint32_t conflicts = state_.ledger().PortConflicts(model::Ledger::PortView::kFuture, node, ports,
+                                                     &viewer, bundles);
+  for (model::ClaimId id = state_.ledger().nodes().first_claim(node.value); id.valid();) {
+    const model::Claim& claim = state_.ledger().claim(id);
+    id = claim.next_in_account;
+    if (IsStopped(claim)) conflicts -= model::CountConflicts(ports, bundles.Ports(claim.bundle));
+  }
+  return conflicts == 0;
 }
 
 SlotPlacer::Refused SlotPlacer::PlaceAnywhere(Look& look, uint32_t pod_set) {

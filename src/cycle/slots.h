@@ -198,7 +198,10 @@ class SlotPlacer {
                                                  std::span<const model::NameId> failed,
                                                  FlavorTopology::View view);
   [[nodiscard]] Refused PlaceAnywhere(Look& look, uint32_t pod_set);
+  [[nodiscard]] bool IsStopped(const model::Claim& claim) const;
   [[nodiscard]] model::Amount StoppedOn(model::NodeId node, model::ResourceId resource) const;
+  [[nodiscard]] bool PortsStand(model::WorkloadId workload, model::NodeId node,
+                                std::span<const model::HostPort> ports) const;
   void AddSorted(std::vector<model::Slot> slots, Look& look) const;
   [[nodiscard]] Refused ReserveAnywhere(Look& look, uint32_t pod_set);
   [[nodiscard]] Refused PlacePods(Look& look);

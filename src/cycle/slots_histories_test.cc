@@ -157,7 +157,8 @@ class RandomJoint {
                    .uid = "uid-" + name,
                    .cpu = *rc::gen::element(500, 1000, 2000),
                    .priority = *rc::gen::inRange(0, 3),
-                   .created = ++created_};
+                   .created = ++created_,
+                   .host_port = *rc::gen::element(0u, 0u, 80u)};
     world.Put(pods_.at(name));
   }
   void PutWorkload() {
@@ -171,7 +172,8 @@ class RandomJoint {
                     .created = ++created_,
                     .job = name == "w4" ? "w3" : "",
                     .preempts = *rc::gen::arbitrary<bool>(),
-                    .gang = GroupOf(name)};
+                    .gang = GroupOf(name),
+                    .host_port = *rc::gen::element(0u, 0u, 0u, 80u)};
     world.Put(specs_.at(name));
   }
   void ChangeWorkload() {
@@ -199,7 +201,8 @@ class RandomJoint {
                      .priority = *rc::gen::inRange(0, 3),
                      .created = ++created_,
                      .gated = *rc::gen::inRange(0, 5) == 0,
-                     .group = GroupOf(of)};
+                     .group = GroupOf(of),
+                     .host_port = specs_.contains(of) ? specs_.at(of).host_port : 0};
       return world.Put(pods_.at(name), of);
     }
     TestPod& pod = at->second;

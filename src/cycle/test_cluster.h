@@ -57,6 +57,7 @@ struct TestPod {
   bool foreign = false;
   std::string group;
   std::string role;
+  uint32_t host_port = 0;  // Of any IP; 0: none.
 };
 
 struct TestGroup {
@@ -87,11 +88,15 @@ inline model::NodeUpsert FactsOf(model::Vocabulary& v, const TestNode& node) {
 
 inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
   model::ClassSpec spec;
+  std::vector<model::HostPort> ports;
+  if (pod.host_port != 0)
+    ports.push_back({.port = pod.host_port, .protocol = v.names.Intern("TCP")});
   spec.requests =
       v.bundles.Intern(std::vector<model::ResourceAmount>{{model::kCpu, pod.cpu},
                                                           {model::kMemory, pod.memory},
                                                           {model::kPods, 1},
-                                                          {model::kGpuMilli, pod.gpu_milli}});
+                                                          {model::kGpuMilli, pod.gpu_milli}},
+                       ports);
   spec.scoring = v.bundles.Intern(std::vector<model::ResourceAmount>{
       {model::kCpu, pod.cpu == 0 ? 100 : pod.cpu},
       {model::kMemory, pod.memory == 0 ? 200 << 20 : pod.memory}});

@@ -39,6 +39,7 @@ struct WorkloadSpec {
   std::string job = {};   // The name of its Job; empty: its own.
   bool preempts = false;  // So may its pods, which are of its priority.
   std::string gang = {};  // The group that its pods name; empty: none.
+  uint32_t host_port = 0;
 };
 
 // An engine and the API of queues and workloads, as far as quota sees it.
@@ -81,7 +82,7 @@ class QuotaWorld {
     facts.status.created = Instant::FromSeconds(w.created);
     facts.status.requeue_at = Instant::FromSeconds(w.requeue_at);
     facts.slots = {{.name = v.names.Intern("main"),
-                    .class_id = ClassOf(v, TestPod{.cpu = w.cpu}),
+                    .class_id = ClassOf(v, TestPod{.cpu = w.cpu, .host_port = w.host_port}),
                     .count = w.count,
                     .priority = w.priority,
                     .preempts = w.preempts}};

@@ -1,6 +1,7 @@
 #include "cycle/topology.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string_view>
 
@@ -223,6 +224,7 @@ bool FlavorTopology::MayHold(const PodSet& set, NodeId node, const model::Viewer
   const model::Verdict verdict = evaluator_.Filter(state_, set.class_id, node, &viewer);
   switch (verdict.kind) {
     case ReasonKind::kNone:
+    case ReasonKind::kPorts:
     case ReasonKind::kInsufficient:
       return true;
     case ReasonKind::kTaint: {
@@ -284,6 +286,33 @@ void FlavorTopology::AddWorkloads(NodeId node, const model::Viewer& viewer,
   }
 }
 
+std::span<const model::HostPort> FlavorTopology::PortsOf(const PodSet& set) const {
+  return state_.vocabulary().bundles.Ports(state_.vocabulary().classes.at(set.class_id).requests);
+}
+
+// Whether they are nobody else's there, in the view.
+bool FlavorTopology::PortsOn(NodeId node, std::span<const model::HostPort> ports,
+                             const model::Viewer& viewer) const {
+  using enum model::Ledger::PortView;
+  if (ports.empty()) return true;
+  const model::BundleTable& bundles = state_.vocabulary().bundles;
+  if (view_ != View::kEmpty) {
+    return state_.ledger().PortConflicts(view_ == View::kNow ? kNow : kFuture, node, ports, &viewer,
+                                         bundles) == 0;
+  }
+  const model::AccountTable& nodes = state_.ledger().nodes();
+  const auto free = [&](model::ClaimId first, int32_t least) {
+    for (model::ClaimId id = first; id.valid(); id = state_.ledger().claim(id).next_in_account) {
+      const model::Claim& claim = state_.ledger().claim(id);
+      if (claim.priority < least || IsOfWorkload(claim.owner)) continue;
+      if (model::CountConflicts(ports, bundles.Ports(claim.bundle)) != 0) return false;
+    }
+    return true;
+  };
+  return free(nodes.first_claim(node.value), std::numeric_limits<int32_t>::min()) &&
+         free(nodes.first_reserved(node.value), viewer.priority);
+}
+
 // `least`: the resource that allows the fewest.
 uint32_t FlavorTopology::CountIn(const std::vector<Amount>& left, ClassId class_id,
                                  ResourceId* least) const {
@@ -312,6 +341,11 @@ FlavorTopology::Look FlavorTopology::LookAt(const PodSet& set, const PodSet* lea
   Look look{.rooms = std::vector<topo::Room>(leaves), .left_out = {}};
   look.left_out.all = leaves;
   std::vector<std::vector<Amount>> left(leaves);
+  // Pods that take ports of their nodes stand on one each.
+  const std::span<const model::HostPort> ports = PortsOf(set);
+  const bool leader_in_way =
+      leader != nullptr && model::CountConflicts(ports, PortsOf(*leader)) != 0;
+  std::vector<uint32_t> hosts(leaves);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const topo::DomainId leaf{tree_.lowest(), tree_.leaf_of(i)};
     if (within && tree_.Above(leaf, within->level) != *within) {
@@ -323,6 +357,11 @@ FlavorTopology::Look FlavorTopology::LookAt(const PodSet& set, const PodSet* lea
       continue;
     }
     if (!MayHold(set, nodes_[i], viewer, look.left_out)) continue;
+    if (!PortsOn(nodes_[i], ports, viewer)) {
+      ++look.left_out.by_others;
+      continue;
+    }
+    ++hosts[leaf.index];
     std::vector<Amount>& sum = left[leaf.index];
     sum.resize(resources);
     for (uint32_t r = 0; r < resources; ++r) sum[r] += RoomOn(nodes_[i], ResourceId{r}, viewer);
@@ -333,7 +372,8 @@ FlavorTopology::Look FlavorTopology::LookAt(const PodSet& set, const PodSet* lea
     for (uint32_t r = 0; r < taken_[leaf].size(); ++r) left[leaf][r] -= taken_[leaf][r];
     ResourceId least;
     topo::Room& room = look.rooms[leaf];
-    room.pods = CountIn(left[leaf], set.class_id, &least);
+    const uint32_t most = ports.empty() ? limits::kPodsMax : hosts[leaf];
+    room.pods = std::min(CountIn(left[leaf], set.class_id, &least), most);
     if (room.pods == 0) {
       NoteIn(look.left_out.by_resource, {.resource = least},
              [&](const NodesLeftOut::ByResource& by) { return by.resource == least; });
@@ -342,7 +382,8 @@ FlavorTopology::Look FlavorTopology::LookAt(const PodSet& set, const PodSet* lea
     room.leader = true;
     const model::BundleId requests = state_.vocabulary().classes.at(leader->class_id).requests;
     for (const ResourceAmount& a : bundles.View(requests)) left[leaf][a.resource.value] -= a.amount;
-    room.beside_leader = CountIn(left[leaf], set.class_id, nullptr);
+    room.beside_leader =
+        std::min(CountIn(left[leaf], set.class_id, nullptr), most - (leader_in_way ? 1 : 0));
   }
   return look;
 }

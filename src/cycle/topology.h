@@ -89,6 +89,9 @@ class FlavorTopology {
                             std::span<const model::NameId> without = {}) const;
   [[nodiscard]] bool MayHold(const PodSet& set, model::NodeId node, const model::Viewer& viewer,
                              model::NodesLeftOut& left_out) const;
+  [[nodiscard]] std::span<const model::HostPort> PortsOf(const PodSet& set) const;
+  [[nodiscard]] bool PortsOn(model::NodeId node, std::span<const model::HostPort> ports,
+                             const model::Viewer& viewer) const;
   [[nodiscard]] model::Amount RoomOn(model::NodeId node, model::ResourceId resource,
                                      const model::Viewer& viewer) const;
   // Adds what workloads have there.

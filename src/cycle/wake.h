@@ -18,7 +18,8 @@ namespace berth::cycle {
   using model::ReasonKind;
   model::ReasonMask mask = 0;
   if ((kinds & model::kTouchFreed) != 0 && !faults.wake_index_misses_freed) {
-    mask |= MaskOf(ReasonKind::kInsufficient) | MaskOf(ReasonKind::kDevices);
+    mask |= MaskOf(ReasonKind::kPorts) | MaskOf(ReasonKind::kInsufficient) |
+            MaskOf(ReasonKind::kDevices);
   }
   if ((kinds & model::kTouchLabels) != 0) mask |= MaskOf(ReasonKind::kAffinity);
   if ((kinds & model::kTouchTaints) != 0) mask |= MaskOf(ReasonKind::kTaint);

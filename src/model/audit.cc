@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string_view>
 
@@ -87,6 +88,7 @@ class Auditor {
     std::vector<Amount> releasing;
     Amount scored[2] = {0, 0};
     int32_t device_used[kDevicesMax] = {};
+    std::map<HostPort, PortUse> ports;
     uint32_t claims_count = 0;
   };
 
@@ -320,6 +322,11 @@ class Auditor {
     for (uint32_t d = 0; d < kDevicesMax; ++d) {
       if (((claim.devices.mask >> d) & 1) != 0) sum.device_used[d] += claim.devices.milli_each;
     }
+    for (const HostPort& port : state_.vocabulary().bundles.Ports(charge)) {
+      PortUse& use = sum.ports[port];
+      use.port = port;
+      ++(claim.state == ClaimState::kHeld ? use.held : use.releasing);
+    }
   }
 
   // What a pod is charged on nodes follows from its row, and what it, its group or a workload is of
@@ -410,6 +417,8 @@ class Auditor {
                                      d, free, offered - sum.device_used[d]));
       }
     }
+    if (!std::ranges::equal(state_.ledger().nodes().ports(n.value), sum.ports | std::views::values))
+      found_.push_back(fmt::format("node row {}: its ports in use are others", n.value));
     if (state_.nodes().used(n) && !state_.nodes().present(n) && sum.claims_count == 0) {
       found_.push_back(fmt::format("node row {}: a ghost without claims", n.value));
     }

@@ -37,6 +37,9 @@ void AccountTable::AddTo(Hasher& hasher) const {
   scored_.AddTo(hasher);
   hasher.Add(BytesOf(device_free_)).Add(BytesOf(device_releasing_));
   hasher.Add(BytesOf(first_claim_)).Add(BytesOf(first_reserved_));
+  for (uint32_t row = 0; row < ports_.size(); ++row) {
+    if (!ports_[row].empty()) hasher.Add(row).Add(BytesOf(ports_[row]));
+  }
 }
 
 void Ledger::Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tree_count) {
@@ -144,6 +147,23 @@ int32_t Ledger::DeviceNow(NodeId node, uint32_t d, const Viewer& viewer) const {
   return free;
 }
 
+uint32_t Ledger::PortConflicts(PortView view, NodeId node, std::span<const HostPort> ports,
+                               const Viewer* viewer, const BundleTable& bundles) const {
+  uint32_t count = 0;
+  for (const PortUse& use : tables_[0].ports(node.value)) {
+    const uint32_t uses = use.held + (view == PortView::kNow ? use.releasing : 0);
+    count += uses * CountConflicts(ports, {&use.port, 1});
+  }
+  if (viewer == nullptr) return count;
+  for (ClaimId id = tables_[0].first_reserved_[node.value]; id.valid();
+       id = claims_[id.value].next_in_account) {
+    const Claim& c = claims_[id.value];
+    if (c.owner != viewer->owner && c.priority >= viewer->priority)
+      count += CountConflicts(ports, bundles.Ports(c.bundle));
+  }
+  return count;
+}
+
 ClaimId& Ledger::ListHead(const Claim& claim) {
   AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
   return claim.state == ClaimState::kReserved ? table.first_reserved_[claim.account.row()]
@@ -163,6 +183,20 @@ void Ledger::ChargeDevices(const Claim& claim, int sign) {
   }
 }
 
+void Ledger::ChargePorts(const Claim& claim, std::span<const HostPort> ports, int sign) {
+  std::vector<std::vector<PortUse>>& rows = tables_[0].ports_;
+  if (claim.account.row() >= rows.size()) rows.resize(claim.account.row() + 1);
+  std::vector<PortUse>& uses = rows[claim.account.row()];
+  for (const HostPort& port : ports) {
+    auto use = std::ranges::lower_bound(uses, port, {}, &PortUse::port);
+    if (use == uses.end() || use->port != port) use = uses.insert(use, {.port = port});
+    uint32_t& count = claim.state == ClaimState::kHeld ? use->held : use->releasing;
+    CHECK(sign > 0 || count > 0);
+    count += static_cast<uint32_t>(sign);
+    if (use->held == 0 && use->releasing == 0) uses.erase(use);
+  }
+}
+
 void Ledger::ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign) {
   slots_charged_ += sign * int64_t{claim.count};
   CHECK_LE(slots_charged_, kSlotsChargedMax);
@@ -178,6 +212,8 @@ void Ledger::Charge(const Claim& claim, const BundleTable& bundles, int sign) {
   ChargeDevices(claim, sign);
   if (claim.account.is_tree()) ChargeQuota(claim, bundles, sign);
   if (claim.state == ClaimState::kReserved) return;
+  if (const auto ports = bundles.Ports(claim.bundle); !ports.empty() && !claim.account.is_tree())
+    ChargePorts(claim, ports, sign);
   AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
   const uint32_t row = claim.account.row();
   for (const ResourceAmount& a : bundles.View(claim.bundle)) {

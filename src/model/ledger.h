@@ -111,6 +111,15 @@ struct ClaimOperation {
 // Whether they promise the same, wherever they stand in lists.
 [[nodiscard]] bool SameClaim(Claim a, Claim b);
 
+// A host port of a node, and how many claims have it: more than one where pods were bound by
+// others.
+struct PortUse {
+  HostPort port;
+  uint32_t held = 0;
+  uint32_t releasing = 0;
+  bool operator==(const PortUse&) const = default;
+};
+
 // Amounts of one kind of account, in columns. Always: free = capacity - held - releasing
 // (kUnlimited stays kUnlimited). The capacity of queues is kUnlimited: QuotaTree has their bounds.
 class AccountTable {
@@ -147,6 +156,11 @@ class AccountTable {
     return device_releasing_[size_t{row} * kDevicesMax + d];
   }
 
+  // Of held and releasing claims, in the order of HostPort. Nearly always none.
+  [[nodiscard]] std::span<const PortUse> ports(uint32_t row) const {
+    return row < ports_.size() ? std::span<const PortUse>(ports_[row]) : std::span<const PortUse>();
+  }
+
   // Whether any claim is reserved here; nearly always none is, and then now() is free().
   [[nodiscard]] bool has_reserved(uint32_t row) const { return first_reserved_[row].valid(); }
   [[nodiscard]] std::span<const ClaimId> first_reserved_column() const { return first_reserved_; }
@@ -165,8 +179,9 @@ class AccountTable {
   AmountMatrix scored_;
   std::vector<int32_t> device_free_;
   std::vector<int32_t> device_releasing_;
-  std::vector<ClaimId> first_claim_;     // Held and releasing.
-  std::vector<ClaimId> first_reserved_;  // Reserved.
+  std::vector<std::vector<PortUse>> ports_;  // Up to the last row that had any.
+  std::vector<ClaimId> first_claim_;         // Held and releasing.
+  std::vector<ClaimId> first_reserved_;      // Reserved.
   std::vector<uint32_t> claims_count_;
 };
 
@@ -212,6 +227,13 @@ class Ledger {
   // Milli of device d that are free now for the viewer.
   [[nodiscard]] int32_t DeviceNow(NodeId node, uint32_t d, const Viewer& viewer) const;
 
+  // How often the ports conflict with those that are in use on the node, or promised to others of
+  // at least the viewer's priority; without a viewer promises don't count. kFuture: without what is
+  // releasing. O(ports x (ports in use there + reservations there)).
+  enum class PortView : uint8_t { kNow, kFuture };
+  [[nodiscard]] uint32_t PortConflicts(PortView view, NodeId node, std::span<const HostPort> ports,
+                                       const Viewer* viewer, const BundleTable& bundles) const;
+
   [[nodiscard]] const Claim& claim(ClaimId id) const { return claims_[id.value]; }
   // Free rows too.
   [[nodiscard]] uint32_t claims_size() const { return static_cast<uint32_t>(claims_.size()); }
@@ -254,6 +276,7 @@ class Ledger {
   void Remove(ClaimId id, const BundleTable& bundles);
   void Charge(const Claim& claim, const BundleTable& bundles, int sign);
   void ChargeDevices(const Claim& claim, int sign);
+  void ChargePorts(const Claim& claim, std::span<const HostPort> ports, int sign);
   void ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign);
   void Link(ClaimId id);
   void Unlink(ClaimId id);

@@ -34,6 +34,19 @@ struct Twin {
       bundles_known.push_back(
           bundles.Intern(std::vector<ResourceAmount>{{kCpu, cpu}, {kMemory, cpu / 2}}));
     }
+    for (const std::vector<HostPort>& ports : Asked()) {
+      bundles_known.push_back(
+          bundles.Intern(std::vector<ResourceAmount>{{kCpu, 100}, {kMemory, 50}}, ports));
+    }
+  }
+
+  // One of any IP, which two of one IP each conflict with that don't conflict with each other.
+  static std::vector<std::vector<HostPort>> Asked() {
+    const HostPort any{.port = 80, .protocol = NameId{0}};
+    const HostPort one{.port = 80, .protocol = NameId{0}, .ip = NameId{2}};
+    const HostPort other{.port = 80, .protocol = NameId{0}, .ip = NameId{3}};
+    const HostPort udp{.port = 80, .protocol = NameId{1}};
+    return {{any}, {one}, {other, udp}, {{.port = 81, .protocol = NameId{0}}, one}};
   }
 
   Claim Draw() const {
@@ -128,10 +141,36 @@ struct Twin {
     }
   }
 
+  // Every claim of the node against every port asked for.
+  void ComparePorts(NodeId n) const {
+    using enum Ledger::PortView;
+    for (const std::vector<HostPort>& asked : Asked()) {
+      for (uint32_t owner = 0; owner <= 6; ++owner) {
+        const Viewer viewer{.owner = OwnerId{owner}, .priority = static_cast<int32_t>(owner % 3)};
+        const Viewer* const asks = owner < 6 ? &viewer : nullptr;
+        uint32_t now = 0;
+        uint32_t future = 0;
+        for (const auto& [id, c] : claims) {
+          if (c.account != AccountId::OfNode(n)) continue;
+          const uint32_t conflicts = CountConflicts(asked, bundles.Ports(c.bundle));
+          const bool seen =
+              asks != nullptr && c.owner != viewer.owner && c.priority >= viewer.priority;
+          const bool reserved = c.state == ClaimState::kReserved;
+          if (reserved && !seen) continue;
+          now += conflicts;
+          future += c.state == ClaimState::kReleasing ? 0 : conflicts;
+        }
+        RC_ASSERT(ledger.PortConflicts(kNow, n, asked, asks, bundles) == now);
+        RC_ASSERT(ledger.PortConflicts(kFuture, n, asked, asks, bundles) == future);
+      }
+    }
+  }
+
   void CompareAll() const {
     for (uint32_t n = 0; n < kNodes; ++n) {
       Compare(AccountId::OfNode(NodeId{n}));
       CompareDevices(NodeId{n});
+      ComparePorts(NodeId{n});
     }
     int64_t slots = 0;
     for (const auto& [id, c] : claims) slots += c.account.is_tree() ? c.count : 0;
@@ -297,6 +336,25 @@ class CommitTest : public LedgerTest {
 TEST_F(CommitTest, ADecisionMayFillANodeButNotOvercommitIt) {
   Put(Of(1, 1000), Cause::kDecided);
   EXPECT_DEATH(Put(Of(2, 1), Cause::kDecided), "NetCharge");
+}
+
+// The same of ports.
+TEST_F(CommitTest, ADecisionMayTakeAPortButNotOneThatIsTaken) {
+  const auto with_port = [&](uint32_t owner, uint32_t port, ClaimState state) {
+    Claim claim = Of(owner, 0, state);
+    const HostPort ports[] = {{.port = port, .protocol = NameId{0}}};
+    claim.bundle = bundles.Intern(std::vector<ResourceAmount>{{kCpu, 100}}, ports);
+    return claim;
+  };
+  Put(with_port(1, 80, ClaimState::kHeld), Cause::kDecided);
+  Put(with_port(2, 81, ClaimState::kHeld), Cause::kDecided);
+  EXPECT_DEATH(Put(with_port(3, 80, ClaimState::kHeld), Cause::kDecided), "PortConflicts");
+  Put(with_port(3, 80, ClaimState::kReserved), Cause::kDecided);
+  const ClaimId bound = Put(with_port(4, 80, ClaimState::kHeld), Cause::kObserved);
+  // What is taken twice already may leave by a decision.
+  Transaction t(ledger, touches, bundles, Unfelt::kNothing);
+  t.Change(bound, with_port(4, 80, ClaimState::kReleasing));
+  t.Commit(Cause::kDecided);
 }
 
 TEST_F(CommitTest, AForeignBindMayOvercommitAndThenNoDecisionMayAdd) {

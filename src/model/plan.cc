@@ -24,6 +24,8 @@ std::string Print(const Reason& reason, const State& state) {
                          star);
     case ReasonKind::kAffinity:
       return fmt::format("{} affinity{}", nodes, star);
+    case ReasonKind::kPorts:
+      return fmt::format("{} ports{}", nodes, star);
     case ReasonKind::kInsufficient:
       return fmt::format("{} insufficient {} (at least {} short){}", nodes,
                          state.vocabulary().resources.Name(reason.resource), reason.deficit, star);

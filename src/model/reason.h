@@ -19,6 +19,7 @@ enum class ReasonKind : uint8_t {
   kNodeName,
   kTaint,
   kAffinity,
+  kPorts,         // Of its host ports one is taken.
   kInsufficient,  // Amounts, the pod count among them.
   kFeatures,
   kGpuModel,
@@ -47,9 +48,9 @@ enum class ReasonKind : uint8_t {
   kPromiseEvictionFails,    // An eviction does not get done: errors and conflicts alone.
   kPromiseToGroup,          // Its group is placed as a whole.
 };
-inline constexpr uint32_t kReasonKindsCount = 32;
-static_assert(kReasonKindsCount <= 32);  // Bits of a ReasonMask.
-using ReasonMask = uint32_t;
+inline constexpr uint32_t kReasonKindsCount = 33;
+static_assert(kReasonKindsCount <= 64);  // Bits of a ReasonMask.
+using ReasonMask = uint64_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {
   return ReasonMask{1} << static_cast<uint32_t>(kind);
 }

@@ -25,7 +25,16 @@ Result<ResourceId> ResourceTable::Intern(std::string_view name) {
   return names_.Intern(name);
 }
 
-BundleId BundleTable::Intern(std::span<const ResourceAmount> amounts) {
+uint32_t CountConflicts(std::span<const HostPort> some, std::span<const HostPort> others) {
+  uint32_t count = 0;
+  for (const HostPort& a : some) {
+    for (const HostPort& b : others) count += Conflict(a, b) ? 1 : 0;
+  }
+  return count;
+}
+
+BundleId BundleTable::Intern(std::span<const ResourceAmount> amounts,
+                             std::span<const HostPort> ports) {
   std::vector<Packed> packed;
   packed.reserve(amounts.size());
   for (const ResourceAmount& a : amounts) {
@@ -43,15 +52,32 @@ BundleId BundleTable::Intern(std::span<const ResourceAmount> amounts) {
     }
   }
   packed.resize(kept);
+  std::vector<HostPort> sorted(ports.begin(), ports.end());
+  std::ranges::sort(sorted);
+  const auto repeated = std::ranges::unique(sorted);
+  sorted.erase(repeated.begin(), repeated.end());
+  for (const HostPort& port : sorted) {
+    packed.push_back(
+        {.resource = -1 - int64_t{port.port},
+         .amount = static_cast<Amount>(uint64_t{port.protocol.value} << 32 | port.ip.value)});
+  }
   const BundleId id = table_.Intern(packed);
   if (id.value + 1 == offsets_.size()) {
-    for (const Packed& p : packed) {
+    for (const Packed& p : std::span(packed).first(kept)) {
       amounts_.push_back(
           {.resource = ResourceId{static_cast<uint32_t>(p.resource)}, .amount = p.amount});
     }
     offsets_.push_back(static_cast<uint32_t>(amounts_.size()));
+    ports_.insert(ports_.end(), sorted.begin(), sorted.end());
+    port_offsets_.push_back(static_cast<uint32_t>(ports_.size()));
   }
   return id;
+}
+
+std::span<const HostPort> BundleTable::PortsOf(BundleId id) const {
+  CHECK_LT(id.value + 1, port_offsets_.size());
+  return std::span<const HostPort>(ports_).subspan(
+      port_offsets_[id.value], port_offsets_[id.value + 1] - port_offsets_[id.value]);
 }
 
 Amount BundleTable::AmountOf(BundleId id, ResourceId resource) const {

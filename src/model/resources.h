@@ -29,6 +29,22 @@ struct ResourceAmount {
   auto operator<=>(const ResourceAmount&) const = default;
 };
 
+// A port of a node that a pod takes for itself: of every IP where that is invalid.
+struct HostPort {
+  uint32_t port = 0;
+  NameId protocol;
+  NameId ip;
+  auto operator<=>(const HostPort&) const = default;
+};
+// Whether no node can give both away.
+[[nodiscard]] constexpr bool Conflict(const HostPort& a, const HostPort& b) {
+  return a.port == b.port && a.protocol == b.protocol &&
+         (!a.ip.valid() || !b.ip.valid() || a.ip == b.ip);
+}
+// How many pairs of one of each conflict. O(product of the two), which are a few.
+[[nodiscard]] uint32_t CountConflicts(std::span<const HostPort> some,
+                                      std::span<const HostPort> others);
+
 class ResourceTable {
  public:
   ResourceTable();
@@ -44,11 +60,13 @@ class ResourceTable {
   StringTable<ResourceId> names_;
 };
 
-// Interned request vectors: sorted by resource, one amount each, no zeros.
+// Interned request vectors: sorted by resource, one amount each, no zeros; and the host ports that
+// go with them, so that whoever is charged the one has the other.
 class BundleTable {
  public:
-  // Sums repeated resources, drops zeros. REQUIRES: amounts within [0, limits::kAmountMax].
-  BundleId Intern(std::span<const ResourceAmount> amounts);
+  // Sums repeated resources, drops zeros and repeated ports. REQUIRES: amounts within [0,
+  // limits::kAmountMax].
+  BundleId Intern(std::span<const ResourceAmount> amounts, std::span<const HostPort> ports = {});
   // Valid until the next Intern. An invalid id is the empty bundle.
   [[nodiscard]] std::span<const ResourceAmount> View(BundleId id) const {
     if (!id.valid()) return {};
@@ -57,19 +75,28 @@ class BundleTable {
     return std::span<const ResourceAmount>(amounts_).subspan(first, offsets_[id.value + 1] - first);
   }
   [[nodiscard]] Amount AmountOf(BundleId id, ResourceId resource) const;
+  // Valid until the next Intern; of an invalid id none.
+  [[nodiscard]] std::span<const HostPort> Ports(BundleId id) const {
+    // Nearly always nobody has any.
+    return ports_.empty() || !id.valid() ? std::span<const HostPort>() : PortsOf(id);
+  }
   [[nodiscard]] uint32_t size() const { return table_.size(); }
   void AddTo(Hasher& hasher) const { table_.AddTo(hasher); }
 
  private:
-  struct Packed {  // ResourceAmount without padding.
+  struct Packed {  // ResourceAmount without padding, or a HostPort: `resource` is below 0 then.
     int64_t resource = 0;
     Amount amount = 0;
     bool operator==(const Packed&) const = default;
   };
+  [[nodiscard]] std::span<const HostPort> PortsOf(BundleId id) const;
   InternTable<Packed, BundleId> table_;
   // View's storage: the same content as ResourceAmounts, in order of ids.
   std::vector<ResourceAmount> amounts_;
   std::vector<uint32_t> offsets_ = {0};
+  // Likewise the ports.
+  std::vector<HostPort> ports_;
+  std::vector<uint32_t> port_offsets_ = {0};
 };
 
 // One column of amounts per resource over growing rows, in one allocation: Column(r)[row].

@@ -537,7 +537,8 @@ bool State::WillHold(const Claim& claim, int32_t priority) const {
       return false;
     }
   }
-  return true;
+  return ledger_.PortConflicts(Ledger::PortView::kFuture, node, bundles.Ports(claim.bundle),
+                               &viewer, bundles) == 0;
 }
 
 // Whether the pod, if it is one, leaves its node by itself, or for who deleted it: its place is its

@@ -267,10 +267,26 @@ void Transaction::CheckDevices() const {
   }
 }
 
+void Transaction::CheckPorts() const {
+  for (const Operation& op : log_) {
+    const Claim& c = op.after;
+    if (op.kind == Kind::kEnd || c.account.is_tree() || c.state == ClaimState::kReserved) continue;
+    const std::span<const HostPort> ports = bundles_.Ports(c.bundle);
+    const bool had_them = op.kind == Kind::kChange && op.before.account == c.account &&
+                          op.before.bundle == c.bundle && op.before.state != ClaimState::kReserved;
+    if (ports.empty() || had_them) continue;
+    // Its own are in use, too.
+    CHECK_EQ(
+        ledger_.PortConflicts(Ledger::PortView::kNow, c.account.node(), ports, nullptr, bundles_),
+        CountConflicts(ports, ports));
+  }
+}
+
 void Transaction::Commit(Cause cause) {
   if (cause == Cause::kDecided) {
     CHECK_LE(NetCharge(), 0);
     CheckDevices();
+    CheckPorts();
   }
   for (const Operation& op : log_) {
     Touch(op, cause);

@@ -55,7 +55,7 @@ class Transaction {
 
   // Keeps everything, and touches the nodes of what changed. With Cause::kDecided, checks that no
   // physical free and no `future` that is negative got worse, of nodes and of queues, and no device
-  // was given away twice.
+  // or host port was given away twice.
   void Commit(Cause cause);
 
   // What of all this charges, on balance, an amount that is negative: the physical free, or the
@@ -102,6 +102,7 @@ class Transaction {
   void ChargeQuota(const Claim& claim, int sign) const;
   void AddCharges(const Claim& claim, int sign, std::vector<Charge>& charges) const;
   void CheckDevices() const;
+  void CheckPorts() const;
 
   Ledger& ledger_;
   TouchLog& touches_;

@@ -58,6 +58,7 @@ class Query {
         viewer_(viewer),
         spec_(state.vocabulary().classes.at(c)),
         requests_(state.vocabulary().bundles.View(spec_.requests)),
+        ports_(state.vocabulary().bundles.Ports(spec_.requests)),
         tolerations_(ListOf(state.vocabulary().tolerations, spec_.tolerations)) {}
 
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
@@ -66,7 +67,7 @@ class Query {
   // Whether amounts, taints and cordons are all that can refuse.
   [[nodiscard]] bool only_amounts() const {
     return !spec_.names.valid() && !spec_.selector.valid() && !spec_.features.valid() &&
-           !spec_.models.valid() && spec_.gpu.none();
+           !spec_.models.valid() && spec_.gpu.none() && ports_.empty();
   }
 
   // Bit i: the i-th amount does not fit.
@@ -99,6 +100,7 @@ class Query {
   [[nodiscard]] Verdict Filter(NodeId n, const model::Pin& pin, const TaintAnswer& taints,
                                uint64_t lacking) const {
     if (const Verdict verdict = BeforeAmounts(n, pin, taints); !verdict.fits()) return verdict;
+    if (PortsTaken(n)) return {.kind = ReasonKind::kPorts};
     if (lacking != 0) return Insufficient(n, lacking);
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone) return Never(kind);
     return Devices(n);
@@ -109,11 +111,11 @@ class Query {
     if (const Verdict verdict = BeforeAmounts(n, pin, taints); !verdict.fits())
       return {.kind = verdict.kind};
     if (std::ranges::any_of(requests_, [&](const ResourceAmount& r) { return ExceedsNode(r, n); }))
-      return {.kind = ReasonKind::kInsufficient};
+      return {.kind = ReasonKind::kInsufficient, .behind = Behind::kPorts};
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone)
-      return {.kind = kind, .behind = true};
-    const bool devices = spec_.gpu.none() || nodes_.devices_count(n) >= DevicesNeeded();
-    return {.kind = devices ? ReasonKind::kNone : ReasonKind::kDevices, .behind = !devices};
+      return {.kind = kind, .behind = Behind::kPortsAndAmounts};
+    if (spec_.gpu.none() || nodes_.devices_count(n) >= DevicesNeeded()) return {};
+    return {.kind = ReasonKind::kDevices, .behind = Behind::kPortsAndAmounts};
   }
 
   [[nodiscard]] bool Selected(model::SelectorId selector, NodeId n) const {
@@ -156,6 +158,12 @@ class Query {
     if (taints.refused) return Never(ReasonKind::kTaint, taints.first_refusing);
     if (spec_.selector.valid() && !Selected(spec_.selector, n)) return Never(ReasonKind::kAffinity);
     return {};
+  }
+
+  [[nodiscard]] bool PortsTaken(NodeId n) const {
+    return !ports_.empty() &&
+           state_.ledger().PortConflicts(model::Ledger::PortView::kNow, n, ports_, viewer_,
+                                         state_.vocabulary().bundles) != 0;
   }
 
   // Devices in use aside.
@@ -221,6 +229,7 @@ class Query {
   const model::Viewer* viewer_;
   const model::ClassSpec& spec_;
   const std::span<const ResourceAmount> requests_;
+  const std::span<const model::HostPort> ports_;
   const std::span<const model::Toleration> tolerations_;
 };
 

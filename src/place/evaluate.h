@@ -32,10 +32,15 @@ struct Evaluation {
   uint32_t best = 0;  // Of no meaning when none fits.
 };
 
+// What an eviction may change, of what is asked before a refusal that none does: a verdict names
+// that only where this does not refuse.
+enum class Behind : uint8_t { kNothing, kPorts, kPortsAndAmounts };
+
 // What refuses a class on a node whatever is evicted there.
 struct FixedRefusal {
-  model::ReasonKind kind = model::ReasonKind::kNone;  // kNone: amounts and devices in use at most.
-  bool behind = false;  // It is asked after the amounts, so a verdict names it only where they fit.
+  // kNone: ports, amounts and devices in use at most.
+  model::ReasonKind kind = model::ReasonKind::kNone;
+  Behind behind = Behind::kNothing;
   bool operator==(const FixedRefusal&) const = default;
 };
 
@@ -62,16 +67,16 @@ class Evaluator {
   [[nodiscard]] model::Policy policy() const { return policy_; }
 
   // The first filter that refuses, in upstream's order: terms that conflict or leave the node out
-  // (PreFilter), NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodeResourcesFit with
-  // every amount that lacks, NodeDeclaredFeatures; then GPU model and devices.
+  // (PreFilter), NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts,
+  // NodeResourcesFit with every amount that lacks, NodeDeclaredFeatures; then GPU model, devices.
   //
   // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
                                       const model::Viewer* viewer,
                                       const model::Pin& pin = {}) const;
 
-  // Of every row, the first filter that refuses and that no eviction changes: all but amounts and
-  // devices in use, and these where the empty node has too little.
+  // Of every row, the first filter that refuses and that no eviction changes: all but ports,
+  // amounts and devices in use, and these two where the empty node has too little.
   void FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
                      std::vector<FixedRefusal>& out) const;
   [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,

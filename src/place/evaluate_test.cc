@@ -31,9 +31,23 @@ class OneNode {
 
   model::ClassId Class(std::vector<model::ResourceAmount> amounts) {
     amounts.push_back({model::kPods, 1});
-    spec.requests = state.vocabulary().bundles.Intern(amounts);
+    spec.requests = state.vocabulary().bundles.Intern(amounts, ports);
     spec.scoring = spec.requests;
     return state.vocabulary().classes.Intern(spec);
+  }
+
+  // "TCP/127.0.0.1/80"
+  std::vector<model::HostPort> Ports(const std::vector<std::string>& texts) {
+    std::vector<model::HostPort> out;
+    for (const std::string& text : texts) {
+      const size_t first = text.find('/');
+      const size_t second = text.find('/', first + 1);
+      const std::string ip = text.substr(first + 1, second - first - 1);
+      out.push_back({.port = static_cast<uint32_t>(std::stoul(text.substr(second + 1))),
+                     .protocol = Name(text.substr(0, first)),
+                     .ip = ip == "0.0.0.0" ? model::NameId{} : Name(ip)});
+    }
+    return out;
   }
 
   Verdict Filter(std::vector<model::ResourceAmount> amounts = {}, model::Pin pin = {}) {
@@ -55,6 +69,7 @@ class OneNode {
   model::State state;
   model::NodeUpsert node;
   model::ClassSpec spec;
+  std::vector<model::HostPort> ports;  // Of classes.
   model::ClassId last;
   Evaluator evaluator;
 };
@@ -162,6 +177,75 @@ TEST(FilterTest, NamesPinsAndConflictsComeInUpstreamsOrder) {
   EXPECT_EQ(t.Filter().kind, ReasonKind::kNotNamed);
   t.spec.names = t.state.vocabulary().name_lists.Intern({});
   EXPECT_EQ(t.Filter().kind, ReasonKind::kAffinityConflict);
+}
+
+// Upstream's TestNodePorts (nodeports/node_ports_test.go), case by case: what the node's pods have,
+// what is asked, and whether that is refused.
+TEST(FilterTest, HostPortsConflictByProtocolPortAndIp) {
+  struct Row {
+    const char* name;
+    std::vector<std::string> taken;
+    std::vector<std::string> asked;
+    bool refused;
+  };
+  const Row rows[] = {
+      {"skip filter", {}, {}, false},
+      {"other port", {"UDP/127.0.0.1/9090"}, {"UDP/127.0.0.1/8080"}, false},
+      {"same udp port", {"UDP/127.0.0.1/8080"}, {"UDP/127.0.0.1/8080"}, true},
+      {"same tcp port", {"TCP/127.0.0.1/8080"}, {"TCP/127.0.0.1/8080"}, true},
+      {"different host ip", {"TCP/127.0.0.2/8080"}, {"TCP/127.0.0.1/8080"}, false},
+      {"different protocol", {"TCP/127.0.0.1/8080"}, {"UDP/127.0.0.1/8080"}, false},
+      {"second udp port conflict",
+       {"UDP/127.0.0.1/8080"},
+       {"UDP/127.0.0.1/8000", "UDP/127.0.0.1/8080"},
+       true},
+      {"first tcp port conflict",
+       {"TCP/127.0.0.1/8001", "UDP/127.0.0.1/8081"},
+       {"TCP/127.0.0.1/8001", "UDP/127.0.0.1/8080"},
+       true},
+      {"first tcp port conflict due to 0.0.0.0 hostIP",
+       {"TCP/127.0.0.1/8001"},
+       {"TCP/0.0.0.0/8001"},
+       true},
+      {"TCP hostPort conflict due to 0.0.0.0 hostIP",
+       {"TCP/127.0.0.1/8001"},
+       {"TCP/10.0.10.10/8001", "TCP/0.0.0.0/8001"},
+       true},
+      {"second tcp port conflict to 0.0.0.0 hostIP",
+       {"TCP/0.0.0.0/8001"},
+       {"TCP/127.0.0.1/8001"},
+       true},
+      {"second different protocol", {"TCP/0.0.0.0/8001"}, {"UDP/127.0.0.1/8001"}, false},
+      {"UDP hostPort conflict due to 0.0.0.0 hostIP",
+       {"UDP/0.0.0.0/8001"},
+       {"UDP/127.0.0.1/8001"},
+       true},
+  };
+  for (const Row& row : rows) {
+    OneNode t;
+    t.ports = t.Ports(row.taken);
+    t.Run("other", {});
+    t.ports = t.Ports(row.asked);
+    const Verdict verdict = t.Filter();
+    EXPECT_EQ(verdict.kind, row.refused ? ReasonKind::kPorts : ReasonKind::kNone) << row.name;
+    EXPECT_FALSE(verdict.unresolvable) << row.name;
+  }
+}
+
+TEST(FilterTest, PortsComeBehindLabelsAndBeforeAmounts) {
+  OneNode t;
+  t.ports = t.Ports({"TCP/0.0.0.0/80"});
+  t.Run("other", {});
+  EXPECT_EQ(t.Filter({{model::kCpu, 5000}}).kind, ReasonKind::kPorts);
+  EXPECT_EQ(t.evaluator.FixedRefusalOn(t.state, t.last, t.state.FindNode("n1"), {}),
+            (FixedRefusal{.kind = ReasonKind::kInsufficient, .behind = Behind::kPorts}));
+  t.spec.selector = t.state.vocabulary().selectors.Intern(
+      {.all = {{.key = t.Name("l"), .values = {t.Name("v")}}}});
+  EXPECT_EQ(t.Filter().kind, ReasonKind::kAffinity);
+  t.spec.selector = {};
+  t.state.Apply(model::PodRemove{.uid = "other"});
+  EXPECT_EQ(t.Filter({{model::kCpu, 5000}}).kind, ReasonKind::kInsufficient);
+  EXPECT_TRUE(t.Filter().fits());
 }
 
 TEST(FilterTest, FeaturesMustAllBeDeclared) {
@@ -301,7 +385,12 @@ model::ClassId DrawClass(model::Vocabulary& v, model::ResourceId fpga) {
                                                       {fpga, *rc::gen::inRange(0, 2)},
                                                       {model::kPods, 1},
                                                       {model::kGpuMilli, spec.gpu.total_milli()}};
-  spec.requests = v.bundles.Intern(amounts);
+  std::vector<model::HostPort> ports;
+  for (int i = *rc::gen::inRange(-3, 3); i > 0; --i) {
+    ports.push_back({.port = *rc::gen::inRange(80u, 82u), .protocol = DrawName(v, "T", 2)});
+    if (*rc::gen::arbitrary<bool>()) ports.back().ip = DrawName(v, "ip", 2);
+  }
+  spec.requests = v.bundles.Intern(amounts, ports);
   spec.scoring = v.bundles.Intern(std::vector<model::ResourceAmount>{
       {model::kCpu, DrawAmount(150)}, {model::kMemory, DrawAmount(20)}});
   if (*rc::gen::arbitrary<bool>()) {
@@ -368,6 +457,31 @@ Drawn Draw() {
     out.state.Apply(model::PodUpsert{.uid = "asked", .key = "d/asked", .class_id = out.asked});
   }
   return out;
+}
+
+// Goal: the ports that are in use are those of the pods there. Method: random clusters beside a look
+// at every pod, for classes that nothing else refuses.
+TEST(PortsTest, AreThoseOfThePodsOnTheNode) {
+  EXPECT_TRUE(rc::check([] {
+    const Drawn drawn = Draw();
+    const model::State& state = drawn.state;
+    const model::Vocabulary& v = state.vocabulary();
+    const Evaluator evaluator;
+    const auto asked = v.bundles.Ports(v.classes.at(drawn.asked).requests);
+    for (uint32_t row = 0; row < state.nodes().size(); ++row) {
+      const Verdict verdict = evaluator.Filter(state, drawn.asked, model::NodeId{row}, nullptr);
+      bool taken = false;
+      for (uint32_t i = 0; i < state.pods().size(); ++i) {
+        const model::Pod& pod = state.pods().at(model::PodId{i});
+        if (pod.node == state.nodes().name(model::NodeId{row}))
+          taken = taken || model::CountConflicts(asked, v.bundles.Ports(pod.charge)) > 0;
+      }
+      if (verdict.kind == ReasonKind::kPorts) RC_ASSERT(taken);
+      if (verdict.kind > ReasonKind::kPorts || verdict.fits()) {
+        RC_ASSERT(!taken || verdict.kind == ReasonKind::kNodeMissing);
+      }
+    }
+  }));
 }
 
 TEST(EvaluateAllTest, SaysWhatFilterAndScoreSay) {

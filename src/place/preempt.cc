@@ -43,6 +43,8 @@ class Search {
         gpu_(state.vocabulary().classes.at(preemptor.class_id).gpu),
         requests_(state.vocabulary().bundles.View(
             state.vocabulary().classes.at(preemptor.class_id).requests)),
+        ports_(state.vocabulary().bundles.Ports(
+            state.vocabulary().classes.at(preemptor.class_id).requests)),
         scratch_(scratch) {}
 
   // With nobody evicted. REQUIRES: no fixed refusal.
@@ -51,7 +53,7 @@ class Search {
   // What the node says; with kHelps the victims are those of the scratch that are evicted, and
   // `cost` is what they cost.
   PreemptionAnswer Ask(NodeId n, const FixedRefusal& fixed, model::Verdict& verdict, Cost& cost) {
-    if (fixed.kind != ReasonKind::kNone && (!fixed.behind || AmountsFitNow(n))) {
+    if (fixed.kind != ReasonKind::kNone && IsNamed(fixed, n)) {
       verdict = {.kind = fixed.kind, .unresolvable = true};
       return PreemptionAnswer::kNotHelpful;
     }
@@ -122,7 +124,8 @@ class Search {
 
   // Whether sums tell all that the class asks of a node's claims.
   [[nodiscard]] bool SumsTellAll() const {
-    return gpu_.none() && std::ranges::all_of(requests_, [](const ResourceAmount& a) {
+    return gpu_.none() && ports_.empty() &&
+           std::ranges::all_of(requests_, [](const ResourceAmount& a) {
              return a.resource.value < VictimIndex::kResources;
            });
   }
@@ -151,6 +154,7 @@ class Search {
   struct Room {
     std::array<Amount, model::kBundleAmountsMax> amounts;  // One per request.
     std::array<int32_t, model::kDevicesMax> devices;
+    uint32_t port_conflicts = 0;
   };
 
   [[nodiscard]] Room RoomOf(NodeId n) const {
@@ -162,6 +166,10 @@ class Search {
           r.value < accounts_.resources()
               ? state_.ledger().Future(account, r, viewer_, state_.vocabulary().bundles)
               : 0;
+    }
+    if (!ports_.empty()) {
+      room.port_conflicts = state_.ledger().PortConflicts(
+          model::Ledger::PortView::kFuture, n, ports_, &viewer_, state_.vocabulary().bundles);
     }
     if (gpu_.none()) return room;
     for (uint32_t d = 0; d < model::kDevicesMax; ++d) {
@@ -213,6 +221,25 @@ class Search {
     }
   }
 
+  // Whether the node's verdict is that refusal: nothing that is asked before it refuses now.
+  [[nodiscard]] bool IsNamed(const FixedRefusal& fixed, NodeId n) const {
+    switch (fixed.behind) {
+      case Behind::kNothing:
+        return true;
+      case Behind::kPorts:
+        return PortsFitNow(n);
+      case Behind::kPortsAndAmounts:
+        return PortsFitNow(n) && AmountsFitNow(n);
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool PortsFitNow(NodeId n) const {
+    return ports_.empty() ||
+           state_.ledger().PortConflicts(model::Ledger::PortView::kNow, n, ports_, &viewer_,
+                                         state_.vocabulary().bundles) == 0;
+  }
+
   [[nodiscard]] bool AmountsFitNow(NodeId n) const {
     return std::ranges::all_of(requests_, [&](const ResourceAmount& a) {
       return a.resource.value < accounts_.resources() &&
@@ -241,6 +268,8 @@ class Search {
            .start = start == Instant{} ? Instant::Never() : start,
            .marked = state_.pods().at(pod).disrupted,
            .devices = claim.devices,
+           .port_conflicts =
+               model::CountConflicts(ports_, state_.vocabulary().bundles.Ports(claim.bundle)),
            .amounts = static_cast<uint32_t>(scratch_.victim_amounts.size())});
       for (const ResourceAmount& a : requests_)
         scratch_.victim_amounts.push_back(
@@ -261,6 +290,7 @@ class Search {
   void TakeOut(Room& room, const Victim& victim, int sign) const {
     for (size_t i = 0; i < requests_.size(); ++i)
       room.amounts[i] += sign * scratch_.victim_amounts[victim.amounts + i];
+    room.port_conflicts -= static_cast<uint32_t>(sign) * victim.port_conflicts;
     if (gpu_.none()) return;
     for (uint32_t rest = victim.devices.mask; rest != 0; rest &= rest - 1) {
       room.devices[static_cast<size_t>(std::countr_zero(rest))] +=
@@ -281,6 +311,7 @@ class Search {
   }
 
   [[nodiscard]] bool Fits(NodeId n, const Room& room) const {
+    if (room.port_conflicts != 0) return false;
     for (size_t i = 0; i < requests_.size(); ++i) {
       if (requests_[i].amount > room.amounts[i]) return false;
     }
@@ -288,6 +319,7 @@ class Search {
   }
 
   [[nodiscard]] model::Verdict VerdictOf(NodeId n, const Room& room) const {
+    if (room.port_conflicts != 0) return {.kind = ReasonKind::kPorts};
     uint64_t lacking = 0;
     for (size_t i = 0; i < requests_.size(); ++i)
       lacking |= uint64_t{requests_[i].amount > room.amounts[i]} << i;
@@ -390,6 +422,7 @@ class Search {
   const model::Viewer viewer_;
   const model::GpuDemand gpu_;
   const std::span<const ResourceAmount> requests_;
+  const std::span<const model::HostPort> ports_;
   PreemptionScratch& scratch_;
 };
 

@@ -68,7 +68,8 @@ struct PreemptionScratch {
     Instant start;        // Never: unknown, which counts as latest.
     bool marked = false;  // As a victim: by an earlier life of the scheduler, or somebody else.
     model::DeviceSlots devices;
-    uint32_t amounts = 0;  // Where its amounts begin: one per request of the preemptor.
+    uint32_t port_conflicts = 0;  // With those that the preemptor asks for.
+    uint32_t amounts = 0;         // Where its amounts begin: one per request of the preemptor.
     bool violates = false;
     bool evicted = false;
   };

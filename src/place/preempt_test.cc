@@ -40,6 +40,7 @@ struct TestPod {
   bool terminating = false;
   bool nominated = false;  // Holds no room but a promise.
   bool marked = false;
+  int port = 0;  // 0: none; 1: of any IP; else of an IP of its own.
 };
 
 struct TestNode {
@@ -64,17 +65,25 @@ struct Cluster {
   Amount cpu = 0;  // What the preemptor asks for.
   Amount memory = 0;
   model::GpuDemand gpu;
+  int port = 0;
 };
 
 std::string NodeName(size_t n) { return fmt::format("n{}", n); }
 
 // ---- The state ---------------------------------------------------------------------------------
 
+std::vector<model::HostPort> PortsOf(model::Vocabulary& v, int port) {
+  if (port == 0) return {};
+  return {{.port = 80,
+           .protocol = v.names.Intern("TCP"),
+           .ip = port == 1 ? model::NameId{} : v.names.Intern(fmt::format("10.0.0.{}", port))}};
+}
+
 model::ClassId ClassOf(model::Vocabulary& v, const Cluster& c) {
   std::vector<model::ResourceAmount> amounts = {
       {model::kCpu, c.cpu}, {model::kMemory, c.memory}, {model::kPods, 1}};
   if (!c.gpu.none()) amounts.push_back({model::kGpuMilli, c.gpu.total_milli()});
-  model::ClassSpec spec{.requests = v.bundles.Intern(amounts), .gpu = c.gpu};
+  model::ClassSpec spec{.requests = v.bundles.Intern(amounts, PortsOf(v, c.port)), .gpu = c.gpu};
   const model::NameId feature[] = {v.names.Intern("feature")};
   spec.features = v.name_lists.Intern(feature);
   return v.classes.Intern(spec);
@@ -89,7 +98,7 @@ model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
   model::PodUpsert facts{.uid = "u" + pod.name,
                          .key = "ns/" + pod.name,
                          .class_id = v.classes.Intern({}),
-                         .charge = v.bundles.Intern(amounts)};
+                         .charge = v.bundles.Intern(amounts, PortsOf(v, pod.port))};
   (pod.nominated ? facts.nominated : facts.node) = NodeName(static_cast<size_t>(pod.node));
   const std::pair<std::string, std::string> label[] = {{"app", std::to_string(pod.label)}};
   facts.labels = model::PodLabelsText("ns", label);
@@ -134,8 +143,21 @@ model::State StateOf(const Cluster& c) {
 
 using PodList = std::vector<const TestPod*>;
 
+// Whether its port is nobody's of those, or promised to others of its priority or more.
+bool PortFree(const Cluster& c, int n, const PodList& kept) {
+  const auto conflict = [&](const TestPod& pod) {
+    return c.port != 0 && pod.port != 0 && (c.port == 1 || pod.port == 1 || c.port == pod.port);
+  };
+  for (const TestPod& pod : c.pods) {
+    const bool promised = pod.nominated && !pod.terminating && pod.node == n;
+    if (promised && pod.priority >= kPriority && conflict(pod)) return false;
+  }
+  return std::ranges::none_of(kept, [&](const TestPod* pod) { return conflict(*pod); });
+}
+
 // Whether the preemptor fits beside `kept` and what others of its priority or more are promised.
 bool Fits(const Cluster& c, int n, const PodList& kept) {
+  if (!PortFree(c, n, kept)) return false;
   const TestNode& node = c.nodes[static_cast<size_t>(n)];
   Amount cpu = c.cpu;
   Amount memory = c.memory;
@@ -195,7 +217,7 @@ Candidate AskTwin(const Cluster& c, int n) {
   }
   const bool too_small = c.cpu > node.cpu || c.memory > node.memory ||
                          c.gpu.total_milli() > Amount{1000} * node.devices;
-  if (node.cordoned || too_small) return {.answer = "not helpful"};
+  if (node.cordoned || (too_small && PortFree(c, n, all))) return {.answer = "not helpful"};
   Cluster without_devices = c;  // Whether amounts alone fit as things are.
   without_devices.gpu = {};
   for (TestNode& other : without_devices.nodes) other.devices = 0;
@@ -266,6 +288,8 @@ Cluster DrawCluster() {
   const bool gpus = OneIn(2);
   if (gpus && OneIn(2)) c.gpu.share_milli = static_cast<uint32_t>(Draw(1, 10)) * 100;
   if (gpus && c.gpu.share_milli == 0) c.gpu.devices_count = static_cast<uint32_t>(Draw(1, 3));
+  const bool ports = OneIn(3);
+  if (ports) c.port = Draw(0, 4);
   const int nodes = Draw(1, 5);
   for (int n = 0; n < nodes; ++n) {
     c.nodes.push_back({.cpu = Draw(2, 12),
@@ -286,7 +310,8 @@ Cluster DrawCluster() {
                 .label = Draw(0, 3),
                 .terminating = OneIn(8),
                 .nominated = OneIn(8),
-                .marked = OneIn(4)};
+                .marked = OneIn(4),
+                .port = ports ? Draw(0, 4) : 0};
     if (gpus && OneIn(2)) {
       pod.devices = static_cast<uint16_t>(Draw(1, 8));
       pod.milli_each = static_cast<uint16_t>(Draw(1, 11) * 100);
@@ -303,18 +328,19 @@ Cluster DrawCluster() {
 }
 
 std::string Show(const Cluster& c) {
-  std::string text = fmt::format("asks {} {} gpu {} {}\n", c.cpu, c.memory, c.gpu.share_milli,
-                                 c.gpu.devices_count);
+  std::string text = fmt::format("asks {} {} gpu {} {} port {}\n", c.cpu, c.memory,
+                                 c.gpu.share_milli, c.gpu.devices_count, c.port);
   for (size_t n = 0; n < c.nodes.size(); ++n) {
     const TestNode& node = c.nodes[n];
     text += fmt::format("n{}: {} {} pods {} devices {} cordoned {} featured {}\n", n, node.cpu,
                         node.memory, node.pods, node.devices, node.cordoned, node.featured);
   }
   for (const TestPod& p : c.pods) {
-    text += fmt::format("{} on {}: priority {} start {} {} {} devices {:x} of {} label {}{}{}{}\n",
-                        p.name, p.node, p.priority, p.start, p.cpu, p.memory, p.devices,
-                        p.milli_each, p.label, p.terminating ? " terminating" : "",
-                        p.nominated ? " nominated" : "", p.marked ? " marked" : "");
+    text += fmt::format(
+        "{} on {}: priority {} start {} {} {} devices {:x} of {} label {} port {}{}{}{}\n", p.name,
+        p.node, p.priority, p.start, p.cpu, p.memory, p.devices, p.milli_each, p.label, p.port,
+        p.terminating ? " terminating" : "", p.nominated ? " nominated" : "",
+        p.marked ? " marked" : "");
   }
   for (const TestBudget& b : c.budgets)
     text += fmt::format("budget of {} allows {}\n", b.label, b.allowed);

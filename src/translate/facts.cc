@@ -98,8 +98,33 @@ class Holdable {
   std::set<std::string> fresh_;  // Names that interning will add.
 };
 
-// Requests with the pod itself, which takes one of the node's places. REQUIRES: Holdable.
-model::BundleId InternRequests(const api::ResourceList& list, model::Vocabulary& vocabulary) {
+// The ports of its node that the pod takes: of those of its containers that run all the time.
+std::vector<model::HostPort> HostPortsOf(const api::PodSpec& spec, model::Vocabulary& vocabulary) {
+  constexpr std::string_view kAnyIp = "0.0.0.0";
+  constexpr std::string_view kTcp = "TCP";
+  std::vector<model::HostPort> ports;
+  const auto add = [&](const api::Container& container) {
+    for (const api::ContainerPort& port : container.ports) {
+      if (port.host_port <= 0) continue;
+      const bool any = port.host_ip.empty() || port.host_ip == kAnyIp;
+      ports.push_back(
+          {.port = static_cast<uint32_t>(std::min<int64_t>(port.host_port, UINT32_MAX)),
+           .protocol = vocabulary.names.Intern(port.protocol.empty() ? kTcp : port.protocol),
+           .ip = any ? NameId{} : vocabulary.names.Intern(port.host_ip)});
+    }
+  };
+  for (const api::Container& container : spec.init_containers) {
+    if (container.restart_always) add(container);
+  }
+  for (const api::Container& container : spec.containers) add(container);
+  return ports;
+}
+
+// Requests with the pod itself, which takes one of the node's places, and its host ports. REQUIRES:
+// Holdable.
+model::BundleId InternRequests(const api::ResourceList& list,
+                               std::span<const model::HostPort> ports,
+                               model::Vocabulary& vocabulary) {
   std::vector<model::ResourceAmount> amounts;
   amounts.reserve(list.size() + 1);
   for (const api::ResourceAmount& a : list) {
@@ -108,7 +133,7 @@ model::BundleId InternRequests(const api::ResourceList& list, model::Vocabulary&
     amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, limits::kAmountMax)});
   }
   amounts.push_back({model::kPods, 1});
-  return vocabulary.bundles.Intern(amounts);
+  return vocabulary.bundles.Intern(amounts, ports);
 }
 
 // One below what requests are clamped to: a request that was clamped fits nowhere, rather than on
@@ -384,7 +409,7 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   ClassAndPin out;
   model::ClassSpec& spec = out.spec;
   spec.gpu = demands.gpu;
-  spec.requests = InternRequests(demands.pending, vocabulary);
+  spec.requests = InternRequests(demands.pending, HostPortsOf(*pod.spec, vocabulary), vocabulary);
   spec.scoring = InternScoring(api::PendingScoring(pod), vocabulary);
   Select(pod, vocabulary, spec, out.pin);
   spec.tolerations = InternTolerations(pod.spec->tolerations, vocabulary);
@@ -405,7 +430,7 @@ Result<SpecFacts> SpecFactsOf(const api::Pod& pod, model::Vocabulary& vocabulary
   const ClassAndPin classified = Classify(pod, *demands, vocabulary);
   return SpecFacts{
       .class_id = vocabulary.classes.Intern(classified.spec),
-      .charge = InternRequests(demands->charge, vocabulary),
+      .charge = InternRequests(demands->charge, HostPortsOf(*pod.spec, vocabulary), vocabulary),
       .charge_scoring = InternScoring(api::BoundScoring(pod), vocabulary),
       .pin = classified.pin,
       .gpu = classified.spec.gpu,

@@ -399,6 +399,32 @@ TEST_F(FactsTest, ModelsAreReadWhereTheyArePlain) {
   EXPECT_FALSE(Spec(pod).models.valid()) << "one of two alternatives is no rule";
 }
 
+// Of containers and sidecars, as upstream's util.GetHostPorts.
+TEST_F(FactsTest, HostPortsAreThoseOfWhatRunsAllTheTime) {
+  const auto port = [](int64_t host, std::string ip = {}, std::string protocol = {}) {
+    api::Container container;
+    container.ports = {
+        {.port = 1, .host_port = host, .host_ip = std::move(ip), .protocol = std::move(protocol)}};
+    return container;
+  };
+  api::Pod pod = PodWith({{"cpu", 100}});
+  const auto before = Facts(pod);
+  EXPECT_TRUE(v.bundles.Ports(Spec(pod).requests).empty());
+  EXPECT_TRUE(v.bundles.Ports(before.charge).empty());
+  pod.spec.Edit().containers = {port(80), port(80, "0.0.0.0", "TCP"), port(0),
+                                port(53, "::1", "UDP")};
+  pod.spec.Edit().init_containers = {port(81), port(82)};
+  pod.spec.Edit().init_containers[1].restart_always = true;
+  const model::NameId tcp = v.names.Intern("TCP");
+  std::vector<model::HostPort> expected = {
+      {.port = 53, .protocol = v.names.Intern("UDP"), .ip = v.names.Intern("::1")},
+      {.port = 80, .protocol = tcp},
+      {.port = 82, .protocol = tcp}};
+  EXPECT_TRUE(std::ranges::equal(v.bundles.Ports(Spec(pod).requests), expected));
+  EXPECT_TRUE(std::ranges::equal(v.bundles.Ports(Facts(pod).charge), expected));
+  EXPECT_NE(Facts(pod).class_id, before.class_id);
+}
+
 TEST_F(FactsTest, FeaturesFollowFromTheSpec) {
   api::Pod pod;
   EXPECT_FALSE(Spec(pod).features.valid());

@@ -35,6 +35,8 @@ constexpr Words kWords[] = {
     {ReasonKind::kTaint, "Taint", "TaintToleration", "node(s) had untolerated taint(s)"},
     {ReasonKind::kAffinity, "Affinity", "NodeAffinity",
      "node(s) didn't match Pod's node affinity/selector"},
+    {ReasonKind::kPorts, "Ports", "NodePorts",
+     "node(s) didn't have free ports for the requested pod ports"},
     {ReasonKind::kInsufficient, "Insufficient", "NodeResourcesFit", ""},
     {ReasonKind::kFeatures, "Features", "NodeDeclaredFeatures",
      "node(s) didn't match Pod's required features"},

@@ -529,16 +529,17 @@ def joint(test):
 @case("a Job whose pods can't be placed here gets no quota, and is told which field it is", needs=CUSTOM)
 def unsupported(test):
     name = make_queues(test, "1")
-    job = queued(objects.job("ports"))
-    container = job["spec"]["template"]["spec"]["containers"][0]
-    container["resources"] = {"requests": {"cpu": "100m"}}
-    container["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    job = queued(objects.job("apart"))
+    template = job["spec"]["template"]["spec"]
+    template["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    template["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}]}}
     test.kubectl("create", "-f", "-", stdin=job)
-    test.wait("it waits", lambda: says(test, "ports", "QuotaReserved")[0] == "False")
-    _, reason, message = says(test, "ports", "QuotaReserved")
+    test.wait("it waits", lambda: says(test, "apart", "QuotaReserved")[0] == "False")
+    _, reason, message = says(test, "apart", "QuotaReserved")
     test.equal(reason, "Misconfigured", "reason")
-    test.match(r"^spec\.containers\.ports\.hostPort of pod set main can't be honoured", message)
-    test.kubectl("delete", "job", "ports")
+    test.match(r"^spec\.affinity\.podAntiAffinity of pod set main can't be honoured", message)
+    test.kubectl("delete", "job", "apart")
     remove_queues(test, name)
 
 

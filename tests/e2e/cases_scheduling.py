@@ -105,6 +105,26 @@ def label_comes(test):
     test.placed("p", node)
 
 
+@case("a host port is one pod's of a node, until that is gone", needs=SCHEDULER)
+def host_port(test):
+    node = test.unique("ports")
+    test.make_node(node)
+
+    def with_port(name, port, protocol="TCP"):
+        pod = objects.pod(name, **objects.on(node))
+        pod["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": port, "protocol": protocol}]
+        test.kubectl("create", "-f", "-", stdin=pod)
+
+    with_port("first", 8080)
+    test.placed("first", node)
+    with_port("second", 8080)
+    test.unschedulable("second", r"node\(s\) didn't have free ports for the requested pod ports")
+    with_port("udp", 8080, "UDP")
+    test.placed("udp", node)
+    test.kubectl("delete", "pod", "first", "--force", "--grace-period=0")
+    test.placed("second", node)
+
+
 @case("a taint keeps pods away that do not tolerate it, until it is lifted", needs=SCHEDULER)
 def taint(test):
     node = test.unique("tainted")

@@ -40,12 +40,11 @@ constexpr int kSkipped = 77;  // As ctest knows it.
 constexpr int kFailuresShownMax = 20;
 
 const std::set<std::string_view> kFamilies = {
-    "fit", "taints", "node-affinity", "declared-features", "preemption", "nominated"};
+    "fit", "taints", "node-affinity", "ports", "declared-features", "preemption", "nominated"};
 
 // Whose filters decide whether a pod stays when victims are taken away and put back, and are not
 // built here. (Those of storage and claims are skipped in both families.)
-const std::set<std::string_view> kForeignWithVictims = {"NodePorts", "PodTopologySpread",
-                                                        "InterPodAffinity"};
+const std::set<std::string_view> kForeignWithVictims = {"PodTopologySpread", "InterPodAffinity"};
 
 // Whose verdicts are given here; and no plugin's.
 const std::set<std::string_view> kPlugins = {"",
@@ -53,6 +52,7 @@ const std::set<std::string_view> kPlugins = {"",
                                              "NodeName",
                                              "TaintToleration",
                                              "NodeAffinity",
+                                             "NodePorts",
                                              "NodeResourcesFit",
                                              "NodeDeclaredFeatures"};
 
