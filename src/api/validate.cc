@@ -518,9 +518,9 @@ void CheckEventsEventUpdate(FieldErrors& errors, const Json& old, const Json& ev
   };
   if (!SameJson(series_of(old), series_of(event))) CheckEventSeries(errors, event);
   for (const EventPart& part : parts) {
-    Json value = EventPartAt(event, part);
+    const Json value = EventPartAt(event, part);
     if (SameJson(EventPartAt(old, part), value)) continue;
-    AddInvalid(errors, Path(part.name), std::move(value), std::string(rules::kImmutable));
+    AddInvalid(errors, Path(part.name), value, std::string(rules::kImmutable));
   }
 }
 
