@@ -889,6 +889,10 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
     case KindId::kScale:
       CheckScale(errors, object);
       break;
+    case KindId::kServiceAccount:
+      CheckMetaUpdate(errors, old, object);
+      CheckMeta(errors, object, true, CheckDns1123Subdomain);
+      break;
     case KindId::kService:
       CheckMetaUpdate(errors, old, object);
       rules::CheckService(errors, &old, object);

@@ -614,6 +614,9 @@ TEST(ValidateOthersTest, DataKindsNodesLeasesClassesEvents) {
                "data[tls.crt]: Required value\ndata[tls.key]: Required value"}});
   EXPECT_EQ(Updated(KindId::kSecret, Made(KindId::kSecret, kData, "{}"), R"({"type":"x"})"),
             "type: Invalid value: \"x\": field is immutable");
+  const Json account = Made(KindId::kServiceAccount, kData, R"({"data":null})");
+  EXPECT_TRUE(Updated(KindId::kServiceAccount, account, R"({"metadata":{"generateName":"G_"}})")
+                  .starts_with("metadata.generateName: Invalid value: \"G_\": a lowercase"));
   constexpr std::string_view kNode = R"({"metadata":{"name":"n1","uid":"u","resourceVersion":"1"},)"
                                      R"("spec":{"providerID":"a"}})";
   ExpectRows(KindId::kNode, kNode,

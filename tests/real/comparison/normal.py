@@ -56,6 +56,8 @@ class Names:
                 made["uid"] = "<uid>"
             return made
         if isinstance(value, list):
+            # Where a random name stands is no difference.
+            value = sorted(value, key=has_uid_for_name) if key in ("items", "rows") else value
             made = [self.value(v, key) for v in value]
             # They stand by their time first, and a second may end between two writes to one server.
             return sorted(made, key=manager_of) if key == "managedFields" else made
@@ -68,6 +70,14 @@ class Names:
         if key == "cells" and AGE.fullmatch(value):
             return "<age>"
         return self.text(value)
+
+
+def has_uid_for_name(item):
+    """Whether the server named the object, or that of a table's row, as a LimitRange without a name."""
+    known = item if isinstance(item, dict) else {}
+    known = known.get("object", known)
+    metadata = known.get("metadata") if isinstance(known, dict) else None
+    return isinstance(metadata, dict) and UID.fullmatch(str(metadata.get("name"))) is not None
 
 
 def manager_of(entry):
