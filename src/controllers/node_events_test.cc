@@ -36,7 +36,7 @@ class NodeEvents : public Sets {
   void PassHeard(int64_t seconds, const std::vector<std::string>& names) {
     for (int64_t passed = 0; passed < seconds; passed += 10) {
       for (const std::string& name : names) {
-        Patch(kNodes + "/" + name + "/status",
+        Patch(fmt::format("{}/{}/status", kNodes, name),
               fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"True",)"
                           R"("lastHeartbeatTime":"{}"}}]}}}})",
                           api::PrintTimestamp(api_.now)));

@@ -2,6 +2,7 @@
 // and places at once or not at all, and are told whom they wait for; whatever kept them waiting has
 // them looked at again. Method: two or three Jobs of a group, and one thing after the other that is
 // there for some of them only; audit and missed wake-ups after each cycle.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -59,8 +60,10 @@ TEST(TogetherTest, OfSeveralQueuesWhoeverLacksQuotaKeepsTheOtherWaiting) {
     world.Put(Of("a", "q", 1));
     world.Put(Of("b", "r", 2));
     const std::string other = lacks == "a" ? "b" : "a";
-    EXPECT_EQ(world.Cycle(), "default/" + lacks + " wants 2000 of 1000; default/" + other +
-                                 " is 2 of a group that needs 4 without default/" + lacks + "; ");
+    EXPECT_EQ(world.Cycle(),
+              fmt::format("default/{} wants 2000 of 1000; default/{} is 2 of a group that "
+                          "needs 4 without default/{}; ",
+                          lacks, other, lacks));
     EXPECT_EQ(world.Cycle(), "");
     world.Queue(lacks == "a" ? "q" : "r", 2000);
     EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; default/b: r spot 2000 n1 n1; ");

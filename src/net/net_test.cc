@@ -94,7 +94,9 @@ struct Origin final : env::InputSink {
     } else if (target == "/large") {
       out.emplace_back(env::Respond{id, {200, {}, Bytes(std::string(8'000'000, 'x'))}, false});
     } else if (target == "/larger") {
-      out.emplace_back(env::Respond{id, {200, {}, Bytes(std::string(80'000'000, 'x'))}, false});
+      std::string body;
+      body.resize(80'000'000, 'x');
+      out.emplace_back(env::Respond{id, {200, {}, Bytes(std::move(body))}, false});
     } else if (target == "/gone") {
       out.emplace_back(env::Respond{id, {410, {}, Bytes("too old")}, false});
     }
