@@ -280,11 +280,14 @@ void Engine::GiveBack(std::span<const Outranked> outranked, std::span<const Node
   }
 }
 
-// Its victims may have been taken back, or be another's.
+// Its victims may have been taken back, be another's, or have become as important as it is.
 bool Engine::CanBeGivenBack(const Outranked& other) const {
+  const int32_t priority = state_.pods().at(other.pod).priority;
   return std::ranges::all_of(other.victims, [&](PodId victim) {
-    const ClaimId claim = state_.ClaimOf(victim);
-    return claim.valid() && state_.ledger().claim(claim).state == model::ClaimState::kHeld;
+    const ClaimId id = state_.ClaimOf(victim);
+    if (!id.valid()) return false;
+    const model::Claim& claim = state_.ledger().claim(id);
+    return claim.state == model::ClaimState::kHeld && claim.priority < priority;
   });
 }
 
