@@ -10,29 +10,11 @@ namespace berth::apiserver {
 
 namespace {
 
-std::string_view VerbOf(env::Method method) {
-  switch (method) {
-    case env::Method::kGet:
-      return "get";
-    case env::Method::kPost:
-      return "create";
-    case env::Method::kPut:
-      return "update";
-    case env::Method::kPatch:
-      return "patch";
-    case env::Method::kDelete:
-      return "delete";
-    case env::Method::kOther:
-      break;
-  }
-  return "";
-}
-
 // Of what is no resource the method's own name.
 std::string_view MethodName(env::Method method) {
   if (method == env::Method::kPost) return "post";
   if (method == env::Method::kPut) return "put";
-  return VerbOf(method);
+  return MethodWord(method);
 }
 
 // The name that all selected objects have, if there is one.
@@ -71,7 +53,7 @@ Attributes AttributesOf(const Target& target, env::Method method) {
   if (named) wanted.group = parts[1];
   // The old form of a watch, and what upstream once had for proxies.
   const bool special = parts[at] == "watch" || parts[at] == "proxy";
-  wanted.verb = special ? std::string_view(parts[at]) : VerbOf(method);
+  wanted.verb = special ? std::string_view(parts[at]) : MethodWord(method);
   if (special && ++at == parts.size()) return wanted;
   if (parts[at] == "namespaces" && parts.size() > at + 1) {
     wanted.namespace_name = parts[at + 1];

@@ -136,25 +136,6 @@ std::unexpected<Problem> MethodNotSupported(const api::Kind& kind, std::string_v
   return problem;
 }
 
-// What a method does to an object.
-std::string_view MethodWord(env::Method method) {
-  switch (method) {
-    case env::Method::kGet:
-      return "get";
-    case env::Method::kPost:
-      return "create";
-    case env::Method::kPut:
-      return "update";
-    case env::Method::kPatch:
-      return "patch";
-    case env::Method::kDelete:
-      return "delete";
-    case env::Method::kOther:
-      break;
-  }
-  return "";
-}
-
 // Whether any kind lives in the group, and in the group's version.
 bool KnowsGroup(const Definitions& definitions, std::string_view group, std::string_view version) {
   for (const api::Kind& kind : api::Kinds()) {
@@ -265,6 +246,24 @@ bool IsWellEscaped(std::string_view target) {
       return false;
   }
   return true;
+}
+
+std::string_view MethodWord(env::Method method) {
+  switch (method) {
+    case env::Method::kGet:
+      return "get";
+    case env::Method::kPost:
+      return "create";
+    case env::Method::kPut:
+      return "update";
+    case env::Method::kPatch:
+      return "patch";
+    case env::Method::kDelete:
+      return "delete";
+    case env::Method::kOther:
+      break;
+  }
+  return "";
 }
 
 Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http,

@@ -105,6 +105,10 @@ struct Target {
 // Whether each percent sign of the path begins an escape. Of the query's they needn't.
 [[nodiscard]] bool IsWellEscaped(std::string_view target);
 
+// What a method does to an object, as RBAC calls it: "create" for a POST; empty for a method that
+// is none of theirs.
+[[nodiscard]] std::string_view MethodWord(env::Method method);
+
 // Finds the resource that a path under /api or /apis names, and the verb. Problems: 404 for what
 // isn't served, 405 for methods that the resource lacks.
 [[nodiscard]] Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http,
