@@ -6,21 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "api/go_text.h"
 #include "api/object.h"
 
 namespace berth::api {
 
 namespace {
-
-// What Go calls the type of a decoded value.
-std::string_view GoTypeOf(const Json& value) {
-  if (value.is_null()) return "<nil>";
-  if (value.is_bool()) return "bool";
-  if (value.is_int64()) return "int64";
-  if (value.is_string()) return "string";
-  if (value.is_array()) return "[]interface {}";
-  return value.is_object() ? "map[string]interface {}" : "float64";
-}
 
 std::string AccessorError(std::string_view path, const Json& value, std::string_view expected) {
   return fmt::format(".{} accessor error: {} is of the type {}, expected {}", path, PrintGo(value),

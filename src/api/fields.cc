@@ -617,7 +617,6 @@ class Conformer {
 
 namespace {
 
-// The metadata of objects within an object of a user's kind, which are decoded as all metadata is.
 void SortAll(Json& value) {
   if (value.is_array()) {
     for (Json& item : value.get_array()) SortAll(item);
@@ -637,6 +636,7 @@ Status ConformMapped(Conformer& conformer, const Type& type, Json& metadata) {
   return first ? std::move(status) : std::move(first);
 }
 
+// The metadata of objects within an object of a user's kind, which are decoded as all metadata is.
 Status ConformEmbedded(const CustomSchema& schema, const Type& type, JsonObject& document,
                        std::vector<std::string>& problems) {
   constexpr std::string_view kLead = "unknown field \"";

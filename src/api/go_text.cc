@@ -93,4 +93,13 @@ std::string PrintGoJson(const Json& value) {
   return out;
 }
 
+std::string_view GoTypeOf(const Json& value) {
+  if (value.is_null()) return "<nil>";
+  if (value.is_bool()) return "bool";
+  if (value.is_int64()) return "int64";
+  if (value.is_string()) return "string";
+  if (value.is_array()) return "[]interface {}";
+  return value.is_object() ? "map[string]interface {}" : "float64";
+}
+
 }  // namespace berth::api

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "api/json.h"
 
@@ -13,5 +14,8 @@ namespace berth::api {
 // A document as Go's encoder of JSON has it, which escapes what HTML could take for its own.
 // Members are in the order in which they stand.
 [[nodiscard]] std::string PrintGoJson(const Json& value);
+
+// What Go calls the type of a decoded value.
+[[nodiscard]] std::string_view GoTypeOf(const Json& value);
 
 }  // namespace berth::api

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/go_text.h"
 #include "api/object.h"
 #include "api/patch.h"
 #include "api/schema.h"
@@ -268,15 +269,6 @@ Items ToItems(JsonArray& array, const Keys& keys) {
 // The kind of a value as Go tells decoded ones apart.
 boost::json::kind KindInGo(const Json& value) {
   return value.is_uint64() ? boost::json::kind::double_ : value.kind();
-}
-
-std::string_view GoTypeOf(const Json& value) {
-  if (value.is_null()) return "<nil>";
-  if (value.is_bool()) return "bool";
-  if (value.is_int64()) return "int64";
-  if (value.is_string()) return "string";
-  if (value.is_array()) return "[]interface {}";
-  return value.is_object() ? "map[string]interface {}" : "float64";
 }
 
 // A directive that there is not. What is no text Go's %s shows with its type.

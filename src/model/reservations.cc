@@ -136,14 +136,13 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   const bool finished = row.status.finished;
   // What is under way of one that has quota was decided on what it was: any news replaces it.
   const bool has = row.status.reserved || before.status.reserved;
-  if (finished || (has && !DiffersAtMostInClasses(row, before))) {
+  const bool replaced = finished || (has && !DiffersAtMostInClasses(row, before));
+  if (replaced) {
     row.write = WriteStage::kNone;
     row.decided = {};
-    row.errors = 0;
-    row.not_before = {};
   }
   // What was refused was another object.
-  if (row.generation != before.generation || row.local_queue != before.local_queue ||
+  if (replaced || row.generation != before.generation || row.local_queue != before.local_queue ||
       row.priority != before.priority) {
     row.errors = 0;
     row.not_before = {};
