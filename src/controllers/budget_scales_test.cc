@@ -8,22 +8,11 @@ namespace {
 
 const std::string kPods = "/api/v1/namespaces/d/pods";
 const std::string kBudgets = "/apis/policy/v1/namespaces/d/poddisruptionbudgets";
-const std::string kFoos = "/apis/x.io/v1/namespaces/d/foos";
-const std::string kDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 using Lines = std::vector<std::string>;
 
 class BudgetScales : public Sets {
  protected:
-  void MakeDefinition(const std::string& subresources) {
-    Make(kDefinitions,
-         fmt::format(
-             R"({{"metadata":{{"name":"foos.x.io"}},"spec":{{"group":"x.io","scope":"Namespaced",)"
-             R"("versions":[{{"name":"v1","served":true,"storage":true,"subresources":{{{}}}}}]}},)"
-             R"("status":{{"acceptedNames":{{"kind":"Foo","plural":"foos"}},"conditions":[)"
-             R"({{"type":"Established","status":"True"}}]}}}})",
-             subresources));
-  }
   void MakePods(int count) {
     for (int i = 0; i < count; ++i) {
       Make(kPods, fmt::format(R"({{"metadata":{{"name":"p{}","labels":{{"a":"b"}},)"

@@ -188,8 +188,14 @@ void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
     if (key.part == Part::kNode) {
       component = told->reason == "TaintManagerEviction" ? kTaintController : "node-controller";
     }
-    recorder_.Tell(now, objects_.head(about), component, std::move(*told));
+    TellOf(now, objects_.head(about), component, std::move(*told));
   }
+}
+
+void Controllers::TellOf(Instant now, const Head& object, std::string_view component, Told told) {
+  // Of what nobody knows the kind of any more nothing can be told.
+  if (const std::optional<KindNames> names = objects_.KindNamesOf(object))
+    recorder_.Tell(now, object, *names, component, std::move(told));
 }
 
 void Controllers::Send(Instant now, const Key& key, Write write, env::Outbox& out) {
@@ -298,8 +304,8 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
       break;
     case client::Outcome::kGone:
       // What a write with a uid in it was about is gone. Of a creation it is the namespace.
-      if (call.write.verb == Verb::kAnyLeft && api::KindOf(call.write.kind).custom &&
-          call.write.defined.empty()) {
+      if (call.write.verb == Verb::kAnyLeft && call.write.defined.empty() &&
+          api::KindOf(call.write.kind).custom) {
         // The server doesn't know the kind.
         rows_[call.key].empty.insert(ResourceTextOf(call));
       } else if (!call.write.uid.empty() && SaysGone(call, done)) {

@@ -476,7 +476,7 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
       PendingEvictions& pending = node->second.pending;
       if (const auto at = pending.find(head.uid); at != pending.end()) {
         if (options_.events && at->second > now)
-          recorder_.Tell(now, head, kTaintController, CancelledEviction(head));
+          TellOf(now, head, kTaintController, CancelledEviction(head));
         pending.erase(at);
       }
     }
@@ -686,9 +686,9 @@ void Controllers::NoteNode(Instant now, const Head& head) {
 void Controllers::TellOfNode(Instant now, const Head& node, std::string_view reason,
                              std::string_view event) {
   if (!options_.events) return;
-  recorder_.Tell(now, node, "node-controller",
-                 {.reason = std::string(reason),
-                  .message = fmt::format("Node {} event: {}", node.name, event)});
+  TellOf(now, node, "node-controller",
+         {.reason = std::string(reason),
+          .message = fmt::format("Node {} event: {}", node.name, event)});
 }
 
 void Controllers::NoteLease(Instant now, const Head& head) {

@@ -266,6 +266,7 @@ class Controllers final : public env::Actor {
   [[nodiscard]] bool NameTaken(const api::Deployment& deployment, const Head& head) const;
 
   // Calls.
+  void TellOf(Instant now, const Head& object, std::string_view component, Told told);
   void Tell(Instant now, const Key& key, std::optional<Told> told);
   void Send(Instant now, const Key& key, Write write, env::Outbox& out);
   void OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out);

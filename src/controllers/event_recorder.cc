@@ -13,11 +13,11 @@ const client::Resource kEvents{.group = "", .version = "v1", .plural = "events"}
 
 }  // namespace
 
-EventRecorder::Row& EventRecorder::RowOf(Instant now, const Head& object) {
+EventRecorder::Row& EventRecorder::RowOf(Instant now, const Head& object, const KindNames& kind) {
   const auto [at, fresh] = rows_.try_emplace(object.uid);
   Row& row = at->second;
   if (!fresh) by_age_.erase({row.told, object.uid});
-  row.kind = object.kind;
+  row.kind = kind;
   row.object = {.namespace_name = object.namespace_name,
                 .name = object.name,
                 .uid = object.uid,
@@ -60,8 +60,9 @@ bool EventRecorder::MaySpend(Instant now, Row& row) {
   return true;
 }
 
-void EventRecorder::Tell(Instant now, const Head& object, std::string_view component, Told told) {
-  Row& row = RowOf(now, object);
+void EventRecorder::Tell(Instant now, const Head& object, const KindNames& kind,
+                         std::string_view component, Told told) {
+  Row& row = RowOf(now, object, kind);
   const std::string key = KeyOf(now, row, told);
   Entry& entry = row.entries[key];
   if (entry.count == 0) {
@@ -158,13 +159,12 @@ client::Request EventRecorder::RequestOf(const Row& row, const Entry& entry) {
         fmt::format(R"({{"count":{},"lastTimestamp":"{}","message":{}}})", entry.count,
                     client::SecondsTime(entry.last), client::JsonString(message)));
   } else {
-    const api::Kind& kind = api::KindOf(row.kind);
     std::string body = fmt::format(
         R"({{"apiVersion":"v1","kind":"Event","metadata":{{"namespace":{},"name":{}}},)",
         client::JsonString(namespace_name), client::JsonString(entry.name));
-    body +=
-        fmt::format(R"("involvedObject":{{"apiVersion":"{}","kind":"{}","namespace":{},)",
-                    kind.api_version(), kind.name, client::JsonString(row.object.namespace_name));
+    body += fmt::format(R"("involvedObject":{{"apiVersion":"{}","kind":"{}","namespace":{},)",
+                        row.kind.api_version, row.kind.kind,
+                        client::JsonString(row.object.namespace_name));
     body += fmt::format(
         R"("name":{},"uid":{},"resourceVersion":{}}},"reason":{},"message":{},"type":"{}",)",
         client::JsonString(row.object.name), client::JsonString(row.object.uid),
@@ -195,7 +195,11 @@ void EventRecorder::AddTo(Hasher& hasher, const Entry& entry) {
 }
 
 void EventRecorder::AddTo(Hasher& hasher, const Row& row) {
-  hasher.Add(row.kind).Add(row.object.namespace_name).Add(row.object.name).Add(row.object.uid);
+  hasher.Add(row.kind.api_version)
+      .Add(row.kind.kind)
+      .Add(row.object.namespace_name)
+      .Add(row.object.name)
+      .Add(row.object.uid);
   hasher.Add(row.object.resource_version).Add(row.told.ns).Add(row.spent.ns).Add(row.in_flight);
   hasher.Add(row.similar.size());
   for (const auto& [group, similar] : row.similar) {

@@ -36,8 +36,9 @@ class EventRecorder {
   // On their way at once: a few, for pods and statuses use the same connections.
   static constexpr size_t kInFlightMax = 8;
 
-  // `component` is who tells, e.g. "job-controller".
-  void Tell(Instant now, const Head& object, std::string_view component, Told told);
+  // `kind` is the object's; `component` is who tells, e.g. "job-controller".
+  void Tell(Instant now, const Head& object, const KindNames& kind, std::string_view component,
+            Told told);
 
   // Sends what is due. Call it after each step.
   void Send(Instant now, client::Client& client, env::Outbox& out);
@@ -69,7 +70,7 @@ class EventRecorder {
     Instant last;
   };
   struct Row {
-    api::KindId kind = api::KindId::kPod;
+    KindNames kind;
     client::ObjectRef object;
     Instant told;
     Instant spent;  // When the burst is whole again.
@@ -82,7 +83,7 @@ class EventRecorder {
     std::string entry;
   };
 
-  Row& RowOf(Instant now, const Head& object);
+  Row& RowOf(Instant now, const Head& object, const KindNames& kind);
   [[nodiscard]] static std::string KeyOf(Instant now, Row& row, Told& told);
   [[nodiscard]] static bool MaySpend(Instant now, Row& row);
   [[nodiscard]] static client::Request RequestOf(const Row& row, const Entry& entry);

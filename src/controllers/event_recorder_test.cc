@@ -14,15 +14,16 @@
 namespace berth::controllers {
 namespace {
 
+const KindNames kSet{.api_version = "apps/v1", .kind = "ReplicaSet"};
+
 class EventRecorderTest : public ::testing::Test {
  protected:
   void Tell(const std::string& message, const std::string& object = "web") {
     Head head;
-    head.kind = api::KindId::kReplicaSet;
     head.namespace_name = "d";
     head.name = object;
     head.uid = "uid-" + object;
-    recorder_.Tell(now_, head, "replicaset-controller",
+    recorder_.Tell(now_, head, kSet, "replicaset-controller",
                    {.reason = "SuccessfulCreate", .message = message});
   }
   // Sends what is due; the requests as "METHOD target".
@@ -130,11 +131,8 @@ TEST_F(EventRecorderTest, FewAreOnTheirWayAtOnceAndNoneIsForgotten) {
 // one thing each; then two ways to one state.
 TEST(EventRecorderHash, HoldsAllOfWhatWasTold) {
   struct Case {
-    Head object{.kind = api::KindId::kReplicaSet,
-                .namespace_name = "d",
-                .name = "web",
-                .uid = "u",
-                .resource_version = "1"};
+    Head object{.namespace_name = "d", .name = "web", .uid = "u", .resource_version = "1"};
+    KindNames kind = kSet;
     std::string component = "replicaset-controller";
     Told told{.reason = "SuccessfulCreate", .message = "m"};
     Instant now = Instant::FromSeconds(1'800'000'000);
@@ -142,16 +140,17 @@ TEST(EventRecorderHash, HoldsAllOfWhatWasTold) {
   };
   testing::HashesApart<Case> apart([](const Case& one) {
     EventRecorder recorder;
-    recorder.Tell(one.now, one.object, one.component, one.told);
+    recorder.Tell(one.now, one.object, one.kind, one.component, one.told);
     // Ten that differ stand under one key with the last one's message.
     for (int i = 0; i < 10; ++i) {
       Told similar = one.told;
       similar.message = i < 9 ? std::to_string(i) : one.last;
-      recorder.Tell(one.now, one.object, one.component, similar);
+      recorder.Tell(one.now, one.object, one.kind, one.component, similar);
     }
     return testing::StateHash(recorder);
   });
-  apart.With("kind", [](Case& c) { c.object.kind = api::KindId::kJob; });
+  apart.With("kind", [](Case& c) { c.kind.kind = "StatefulSet"; });
+  apart.With("its version", [](Case& c) { c.kind.api_version = "apps/v2"; });
   apart.With("namespace", [](Case& c) { c.object.namespace_name = "e"; });
   apart.With("name", [](Case& c) { c.object.name = "other"; });
   apart.With("uid", [](Case& c) { c.object.uid = "v"; });

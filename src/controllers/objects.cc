@@ -688,6 +688,16 @@ const DefinitionFacts* Objects::definition(std::string_view name) const {
   return At(Table<DefinitionFacts>(), Find(api::KindId::kCustomResourceDefinition, {}, name));
 }
 
+std::optional<KindNames> Objects::KindNamesOf(const Head& head) const {
+  if (head.defined.empty()) {
+    const api::Kind& kind = api::KindOf(head.kind);
+    return KindNames{.api_version = kind.api_version(), .kind = std::string(kind.name)};
+  }
+  const DefinitionFacts* found = definition(head.defined);
+  if (found == nullptr || found->version.empty()) return std::nullopt;
+  return KindNames{.api_version = found->group + "/" + found->version, .kind = found->kind};
+}
+
 const Head* Objects::DefinitionOf(const api::OwnerReference& reference) const {
   for (const auto& [slot, definition] : Table<DefinitionFacts>()) {
     if (definition.Means(reference.api_version, reference.kind)) return &heads_[slot];

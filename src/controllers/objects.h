@@ -60,6 +60,12 @@ struct Head {
   [[nodiscard]] bool HasFinalizer(std::string_view finalizer) const;
 };
 
+// As a reference to an object names its kind: "batch/v1", "Job".
+struct KindNames {
+  std::string api_version;
+  std::string kind;
+};
+
 enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
 // What the controllers read of a pod beside its head.
@@ -166,6 +172,8 @@ class Objects {
   [[nodiscard]] const Head& head(Slot slot) const { return heads_[slot]; }
   [[nodiscard]] const PodFacts* pod(Slot slot) const;
   [[nodiscard]] const DefinitionFacts* definition(Slot slot) const;
+  // Nothing of an object whose definition is gone, or is not served.
+  [[nodiscard]] std::optional<KindNames> KindNamesOf(const Head& head) const;
   [[nodiscard]] const DefinitionFacts* definition(std::string_view name) const;
   [[nodiscard]] const std::map<Slot, DefinitionFacts>& definitions() const {
     return Table<DefinitionFacts>();

@@ -13,6 +13,9 @@
 // For tests of what keeps pods of a template: the actor against a small API server, and a kubelet.
 namespace berth::controllers {
 
+// Where objects of the kind of MakeDefinition are.
+inline const std::string kFoos = "/apis/x.io/v1/namespaces/d/foos";
+
 class Sets : public ::testing::Test {
  protected:
   Sets() {
@@ -22,6 +25,16 @@ class Sets : public ::testing::Test {
   void Make(const std::string& collection, const std::string& body) {
     const auto response = api_.Do(env::Method::kPost, collection, body);
     EXPECT_EQ(response.status, 201) << response.body.view();
+  }
+  // The kind Foo, which a user defined.
+  void MakeDefinition(const std::string& subresources) {
+    Make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+         fmt::format(
+             R"({{"metadata":{{"name":"foos.x.io"}},"spec":{{"group":"x.io","scope":"Namespaced",)"
+             R"("versions":[{{"name":"v1","served":true,"storage":true,"subresources":{{{}}}}}]}},)"
+             R"("status":{{"acceptedNames":{{"kind":"Foo","plural":"foos"}},"conditions":[)"
+             R"({{"type":"Established","status":"True"}}]}}}})",
+             subresources));
   }
   void Patch(const std::string& path, const std::string& body) {
     const auto response = api_.Do(env::Method::kPatch, path, body);
