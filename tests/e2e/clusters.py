@@ -101,6 +101,11 @@ class Embedded:
     def start(self):
         self.up.start("--in-memory", f"--nodes={NODES_COUNT}")
 
+    def check_parts(self):
+        """Raises when the cluster is one no more, so that what follows need not find that out by itself."""
+        if not self.up.process.alive():
+            raise Failure(f"berth up ended:\n{tail(self.up.process)}")
+
     def stop(self):
         if self.up.process is None:
             return []
