@@ -127,6 +127,20 @@ struct LabelSelector {
   bool operator==(const LabelSelector&) const = default;
 };
 
+struct TopologySpreadConstraint {
+  int64_t max_skew = 0;
+  std::string topology_key;
+  std::string when_unsatisfiable;
+  std::optional<LabelSelector> label_selector;
+  std::vector<std::string> match_label_keys;
+  std::optional<int64_t> min_domains;
+  std::string node_affinity_policy;  // Empty: Honor.
+  std::string node_taints_policy;    // Empty: Ignore.
+
+  [[nodiscard]] bool hard() const { return when_unsatisfiable == "DoNotSchedule"; }
+  bool operator==(const TopologySpreadConstraint&) const = default;
+};
+
 struct NodeSelectorTerm {
   std::vector<Requirement> match_expressions;
   std::vector<Requirement> match_fields;
@@ -166,6 +180,7 @@ struct PodSpec {
   std::optional<std::vector<NodeSelectorTerm>> required_node_affinity;
   std::vector<PreferredTerm> preferred_node_affinity;
   std::vector<Toleration> tolerations;
+  std::vector<TopologySpreadConstraint> spread_constraints;  // spec.topologySpreadConstraints
   std::string restart_policy;
   std::optional<int64_t> termination_grace_seconds;
   std::optional<int64_t> active_deadline_seconds;

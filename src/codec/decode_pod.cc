@@ -132,10 +132,25 @@ void ReadAffinity(Errors& errors, const Element& element, PodSpec& out) {
 void ReadSpread(Errors& errors, const Element& element, PodSpec& out) {
   constexpr std::string_view kField = "spec.topologySpreadConstraints";
   ForItems(errors, kField, element, [&](const Element& item) {
+    api::TopologySpreadConstraint& one = out.spread_constraints.emplace_back();
     ForMembers(errors, kField, item, [&](std::string_view key, const Element& value) {
-      std::string text;
-      if (key == "whenUnsatisfiable") Read(errors, kField, value, text);
-      if (text == "DoNotSchedule") AddUnsupported(out, std::string(kField));
+      if (key == "maxSkew") {
+        Read(errors, kField, value, one.max_skew);
+      } else if (key == "topologyKey") {
+        Read(errors, kField, value, one.topology_key);
+      } else if (key == "whenUnsatisfiable") {
+        Read(errors, kField, value, one.when_unsatisfiable);
+      } else if (key == "labelSelector") {
+        Read(errors, kField, value, one.label_selector.emplace());
+      } else if (key == "matchLabelKeys") {
+        Read(errors, kField, value, one.match_label_keys);
+      } else if (key == "minDomains") {
+        Read(errors, kField, value, one.min_domains.emplace());
+      } else if (key == "nodeAffinityPolicy") {
+        Read(errors, kField, value, one.node_affinity_policy);
+      } else if (key == "nodeTaintsPolicy") {
+        Read(errors, kField, value, one.node_taints_policy);
+      }
     });
   });
 }

@@ -116,8 +116,6 @@ TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
     return DecodePod("{\"spec\":" + std::string(spec) + "}")->spec->unsupported;
   };
   using Paths = std::vector<std::string>;
-  EXPECT_EQ(unsupported(R"({"topologySpreadConstraints":[{"whenUnsatisfiable":"DoNotSchedule"}]})"),
-            Paths{"spec.topologySpreadConstraints"});
   EXPECT_EQ(unsupported(R"({"resourceClaims":[{"name":"a"}]})"), Paths{"spec.resourceClaims"});
   EXPECT_EQ(unsupported(R"({"volumes":[{"ephemeral":{}}]})"), Paths{"spec.volumes.ephemeral"});
   EXPECT_EQ(
@@ -132,6 +130,25 @@ TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
   EXPECT_EQ(unsupported(
                 R"({"volumes":[{"configMap":{}}],"containers":[{"ports":[{"containerPort":1}]}]})"),
             Paths{});
+}
+
+TEST(DecodeTest, APodSaysHowItSpreads) {
+  const auto pod = DecodePod(R"({"spec":{"topologySpreadConstraints":[
+      {"maxSkew":2,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","minDomains":3,
+       "labelSelector":{"matchLabels":{"a":"b"}},"matchLabelKeys":["h"],
+       "nodeAffinityPolicy":"Ignore","nodeTaintsPolicy":"Honor"},{"maxSkew":1}]}})");
+  ASSERT_EQ(pod->spec->spread_constraints.size(), 2U);
+  const api::TopologySpreadConstraint& first = pod->spec->spread_constraints[0];
+  EXPECT_TRUE(first.hard());
+  EXPECT_EQ(first.max_skew, 2);
+  EXPECT_EQ(first.topology_key, "zone");
+  EXPECT_EQ(first.min_domains, 3);
+  EXPECT_EQ(first.label_selector->match_labels, (api::StringMap{{"a", "b"}}));
+  EXPECT_EQ(first.match_label_keys, std::vector<std::string>{"h"});
+  EXPECT_EQ(first.node_affinity_policy, "Ignore");
+  EXPECT_EQ(first.node_taints_policy, "Honor");
+  EXPECT_FALSE(pod->spec->spread_constraints[1].hard());
+  EXPECT_EQ(pod->spec->spread_constraints[1].label_selector, std::nullopt);
 }
 
 // A template says no more than its author did: what pods made of it ask for as a whole is what they

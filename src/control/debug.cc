@@ -126,6 +126,11 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
                          AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
     case kPorts:
       return "the end of a pod that has the host port on one of these nodes";
+    case kSpread:
+      return "a pod that is counted and leaves one of these nodes' domains, or comes to one that "
+             "has the fewest";
+    case kSpreadLabel:
+      return "the labels that the pod's topologySpreadConstraints name, on one of these nodes";
     case kDevices:
       if (reason.unresolvable) return std::string(kMoreDevices);
       return "GPU devices that become free on one of these nodes";

@@ -51,10 +51,14 @@ Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Takin
     const std::string& name = spec.scheduler_name;
     const bool mine = name.empty() || std::ranges::find(names, name) != names.end();
     facts->slots[i].ours = mine && spec.unsupported.empty();
-    // With places alone quota would be held for what never runs.
-    if (taking.joint && mine && !spec.unsupported.empty()) {
+    // With places alone quota would be held for what never runs. Places of pods that are to come
+    // don't count for topology spread yet.
+    std::vector<std::string> unsupported = spec.unsupported;
+    if (std::ranges::any_of(spec.spread_constraints, &api::TopologySpreadConstraint::hard))
+      unsupported.emplace_back("spec.topologySpreadConstraints");
+    if (taking.joint && mine && !unsupported.empty()) {
       facts->slots[i].unsupported =
-          vocabulary.names.Intern(fmt::format("{}", fmt::join(spec.unsupported, ", ")));
+          vocabulary.names.Intern(fmt::format("{}", fmt::join(unsupported, ", ")));
     }
     if (taking.joint && mine) {
       translate::PutGang(workload, workload.pod_sets[i], vocabulary, facts->slots[i]);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "place/spread.h"
 
 namespace berth::cycle {
 
@@ -130,7 +131,8 @@ uint16_t ClassCache::BucketOf(const model::NodeScore& score) {
 void ClassCache::Update(const model::State& state, const place::Evaluator& evaluator, NodeId n) {
   whole_ = false;
   if (grouped_) Erase(n);
-  evaluation_.kinds[n.value] = evaluator.Filter(state, class_id_, n, nullptr).kind;
+  evaluation_.kinds[n.value] =
+      evaluator.Filter(state, class_id_, n, nullptr, {}, place::Reach::kNode).kind;
   if (!fits(n)) return;
   evaluation_.scores[n.value] = evaluator.Score(state, class_id_, n);
   if (grouped_) Insert(state, n);
@@ -183,6 +185,8 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
                                     const model::Viewer& viewer) {
   CHECK(current_);
   CHECK_EQ(position_, state.touches().end());
+  if (state.vocabulary().classes.at(class_id_).spread.valid())
+    return ScanSpread(state, evaluator, viewer);
   if (!grouped_) return ScanForBest(state, evaluator, viewer);
   place::Extremes extremes;
   uint32_t feasible_count = 0;
@@ -251,6 +255,35 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
     leader.Offer(state, NodeId{row}, evaluator.Total(evaluation_.scores[row], extremes));
   }
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
+}
+
+ClassCache::Best ClassCache::ScanSpread(const model::State& state,
+                                        const place::Evaluator& evaluator,
+                                        const model::Viewer& viewer) const {
+  const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
+  const place::SpreadQuery spread(state, class_id_, &viewer);
+  std::vector<NodeId> fitting;
+  place::Extremes extremes;
+  for (uint32_t row = 0; row < rows(); ++row) {
+    const NodeId n{row};
+    if (!fits(n)) continue;
+    if (reserved[row].valid() ? !evaluator.Filter(state, class_id_, n, &viewer).fits()
+                              : !spread.Filter(n).fits()) {
+      continue;
+    }
+    fitting.push_back(n);
+    Widen(extremes, evaluation_.scores[row]);
+  }
+  std::vector<int32_t> others;
+  evaluator.ScoreByOthers(state, class_id_, fitting, others);
+  Leader leader;
+  for (size_t i = 0; i < fitting.size(); ++i) {
+    const int64_t total = evaluator.Total(evaluation_.scores[fitting[i].value], extremes);
+    leader.Offer(state, fitting[i], total + (others.empty() ? 0 : others[i]));
+  }
+  return {.node = leader.node,
+          .score = leader.total,
+          .feasible_count = static_cast<uint32_t>(fitting.size())};
 }
 
 // ---- All classes -----------------------------------------------------------------------------

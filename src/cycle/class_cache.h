@@ -19,6 +19,9 @@ namespace berth::cycle {
 // choosing looks at one node per bucket. Nodes with reservations are kept aside: whether they fit
 // depends on who asks.
 //
+// What hangs on pods of other nodes is no node's own, and asked anew at each choice, which is
+// O(nodes) then (place/spread.h).
+//
 // Heaps are lazy: an entry that no longer says the truth is dropped when it surfaces. Cost: a
 // touched node one evaluation and O(log nodes); a choice O(buckets + nodes with reservations),
 // amortised.
@@ -38,7 +41,7 @@ class ClassCache {
   Best Choose(const model::State& state, const place::Evaluator& evaluator,
               const model::Viewer& viewer);
 
-  // Whether a row fits, reservations aside.
+  // Whether a row fits, reservations and other nodes' pods aside.
   [[nodiscard]] bool fits(model::NodeId n) const {
     return evaluation_.kinds[n.value] == model::ReasonKind::kNone;
   }
@@ -76,6 +79,8 @@ class ClassCache {
   [[nodiscard]] const Entry* Top(uint16_t bucket);
   Best ScanForBest(const model::State& state, const place::Evaluator& evaluator,
                    const model::Viewer& viewer) const;
+  Best ScanSpread(const model::State& state, const place::Evaluator& evaluator,
+                  const model::Viewer& viewer) const;
 
   model::ClassId class_id_;
   bool current_ = false;  // evaluation_ is that of class_id_ at position_.

@@ -76,6 +76,11 @@ void Engine::NoteTouches() {
       state_.ledger().quota_charges()) {
     second_pass_.NoteQuota();
   }
+  if (state_.ledger().spreads().moved()) {
+    lift_pending_ = lift_pending_ || !groups_.blocked().empty() ||
+                    !WaitingForMoved(/*domains_changed=*/false).empty() ||
+                    !HoldersOfMoved(/*domains_changed=*/false).empty();
+  }
   const model::TouchLog& log = state_.touches();
   for (; noted_position_ < log.end(); ++noted_position_) {
     const model::Touch& touch = log.at(noted_position_);
@@ -84,6 +89,8 @@ void Engine::NoteTouches() {
     const auto unheard = model::kTouchTaken | model::kTouchRemoved | model::kTouchTried |
                          (model::kTouchKept & ~OfPlaces(state_));
     lift_pending_ = lift_pending_ || (kinds & ~unheard) != 0;
+    lift_pending_ = lift_pending_ ||
+                    (!state_.ledger().spreads().empty() && (kinds & model::kTouchRemoved) != 0);
     // What is taken may be what somebody was promised.
     lift_pending_ =
         lift_pending_ ||
@@ -244,6 +251,7 @@ void Engine::WakeTouched(Instant now) {
     scratch_.kinds_of[n.value] = 0;
   }
   scratch_.touched.clear();
+  if (WakeSpread(all, now)) all |= model::kTouchFreed;
   WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
   const bool lifted = LiftedBy(all, options_.faults) != 0;
   if (lifted || (all & OfPlaces(state_)) != 0) {
@@ -292,6 +300,60 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
       lines_.AddReasons(id, MaskOf(verdict.kind), viewer.priority);
     }
   }
+}
+
+bool Engine::HasSpread(model::ClassId class_id) const {
+  return state_.vocabulary().classes.at(class_id).spread.valid();
+}
+
+// The lines that wait for pods to stand otherwise, if those moved that they count.
+std::vector<LineId> Engine::WaitingForMoved(bool domains_changed) const {
+  std::vector<LineId> waiting;
+  const model::SpreadIndex& spreads = state_.ledger().spreads();
+  lines_.WaitingFor(MaskOf(model::ReasonKind::kSpread), waiting);
+  if (!domains_changed)
+    std::erase_if(waiting, [&](LineId id) { return !spreads.Moved(lines_.line(id).class_id); });
+  return waiting;
+}
+
+// Likewise those who are promised a node.
+std::vector<PodId> Engine::HoldersOfMoved(bool domains_changed) const {
+  std::vector<PodId> holders;
+  const model::Ledger& ledger = state_.ledger();
+  for (model::ClaimId id : ledger.nodes().first_reserved_column()) {
+    for (; id.valid(); id = ledger.claim(id).next_in_account) {
+      const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
+      if (!holder.valid() || !HasSpread(state_.pods().at(holder).class_id)) continue;
+      const bool moved =
+          domains_changed || ledger.spreads().Moved(state_.pods().at(holder).class_id);
+      if (moved && IsJudged(holder)) holders.push_back(holder);
+    }
+  }
+  return holders;
+}
+
+// Whoever waits for pods to stand otherwise: those moved that its constraints count, or a node came
+// or went that is of one of its domains. It may fit on other nodes than those. Whether there was
+// anything of that.
+bool Engine::WakeSpread(model::TouchKinds kinds, Instant now) {
+  if (state_.ledger().spreads().empty()) return false;
+  constexpr auto kOfDomains =
+      model::kTouchAdded | model::kTouchRemoved | model::kTouchLabels | model::kTouchTaints;
+  const bool domains_changed = (kinds & kOfDomains) != 0;
+  const bool any = domains_changed || state_.ledger().spreads().moved();
+  if (!any) return false;
+  if (options_.faults.deaf_to_spread) {
+    state_.TakeMovedSpreads();
+    return false;
+  }
+  const std::vector<PodId> holders = HoldersOfMoved(domains_changed);
+  holders_.insert(holders_.end(), holders.begin(), holders.end());
+  for (const LineId id : WaitingForMoved(domains_changed)) {
+    lines_.Wake(state_, id, now, Line::kWide);
+    ++counters_.wakes;
+  }
+  state_.TakeMovedSpreads();
+  return true;
 }
 
 // No blocked line's pod can come to more cpu on the node, whoever is evicted: what pods of its
@@ -406,7 +468,7 @@ bool Engine::Narrow(const Line& line) const {
   const model::TouchLog& log = state_.touches();
   return line.narrow_from != Line::kWide && line.narrow_from >= log.begin() &&
          log.end() - line.narrow_from <= state_.nodes().size() / 8 + 16 &&
-         line.pin.kind == model::PinKind::kNone &&
+         line.pin.kind == model::PinKind::kNone && !HasSpread(line.class_id) &&
          state_.pods().at(line.head).priority <= line.failed_priority &&
          options_.evaluator.policy() != model::Policy::kRandom;
 }
@@ -462,7 +524,11 @@ Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
   const model::NodeScore score = options_.evaluator.Score(state_, c, n);
   const place::Extremes extremes{.taints_max = score.taints_raw,
                                  .affinity_max = score.affinity_raw};
-  return {.node = n, .score = options_.evaluator.Total(score, extremes), .feasible_count = 1};
+  std::vector<int32_t> others;
+  options_.evaluator.ScoreByOthers(state_, c, std::span(&n, 1), others);
+  return {.node = n,
+          .score = options_.evaluator.Total(score, extremes) + (others.empty() ? 0 : others[0]),
+          .feasible_count = 1};
 }
 
 // Every node that fits draws a number from the seed, the pod's uid and the node's name; the largest
@@ -478,7 +544,7 @@ Engine::Choice Engine::ChooseRandom(PodId pod, const ClassCache& cache) const {
   for (uint32_t i = 0; i < cache.rows(); ++i) {
     const NodeId n{i};
     if (!cache.fits(n)) continue;
-    if (state_.ledger().nodes().has_reserved(i) &&
+    if ((state_.ledger().nodes().has_reserved(i) || HasSpread(row.class_id)) &&
         !options_.evaluator.Filter(state_, row.class_id, n, &viewer).fits()) {
       continue;
     }
@@ -585,7 +651,8 @@ WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) co
 model::ReasonMask Engine::BehindAmounts(LineId id) const {
   const model::ClassSpec& spec = state_.vocabulary().classes.at(lines_.line(id).class_id);
   if (lines_.line(id).kind != LineKind::kPreempting) return 0;
-  return (spec.features.valid() ? MaskOf(model::ReasonKind::kFeatures) : 0) |
+  return (spec.spread.valid() ? MaskOf(model::ReasonKind::kSpread) : 0) |
+         (spec.features.valid() ? MaskOf(model::ReasonKind::kFeatures) : 0) |
          (spec.models.valid() ? MaskOf(model::ReasonKind::kGpuModel) : 0) |
          (spec.gpu.none() ? 0 : MaskOf(model::ReasonKind::kDevices));
 }

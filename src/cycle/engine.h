@@ -200,6 +200,10 @@ class Engine {
   void SetTimer(model::PodId pod, Instant at);
   void EndBackoffs(Instant now);
   void WakeTouched(Instant now);
+  [[nodiscard]] std::vector<LineId> WaitingForMoved(bool domains_changed) const;
+  [[nodiscard]] std::vector<model::PodId> HoldersOfMoved(bool domains_changed) const;
+  bool WakeSpread(model::TouchKinds kinds, Instant now);
+  [[nodiscard]] bool HasSpread(model::ClassId class_id) const;
   void CollectTouched();
   void WakeOn(model::NodeId node, uint64_t first, Instant now);
   [[nodiscard]] model::Amount CpuMost(model::NodeId node) const;

@@ -48,8 +48,12 @@ NaiveBest NaiveChoice(const model::State& state, const Engine::Options& options,
     extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
   }
   NaiveBest best{.feasible_count = static_cast<uint32_t>(fitting.size())};
-  for (const NodeId n : fitting) {
-    const int64_t total = evaluator.Total(evaluator.Score(state, c, n), extremes);
+  std::vector<int32_t> others;
+  evaluator.ScoreByOthers(state, c, fitting, others);
+  for (size_t i = 0; i < fitting.size(); ++i) {
+    const NodeId n = fitting[i];
+    const int64_t total =
+        evaluator.Total(evaluator.Score(state, c, n), extremes) + (others.empty() ? 0 : others[i]);
     const auto place = [&](NodeId node) {
       const std::string_view name = state.NameOf(state.nodes().name(node));
       return std::pair(options.salt ? Hasher().Add(*options.salt).Add(name).value() : 0, name);
@@ -291,6 +295,15 @@ class History {
     if (OneIn(3)) pod.prefers.push_back({.key = "zone", .value = "b", .weight = 2});
     if (OneIn(3)) pod.tolerates = {"team"};
     if (OneIn(4)) pod.host_port = 80;
+    pod.labels = {{"app", OneIn(2) ? "a" : "b"}};
+    while (OneIn(3)) {
+      pod.spread.push_back({.key = OneIn(2) ? "zone" : "disk",
+                            .app = OneIn(2) ? "a" : "b",
+                            .max_skew = static_cast<uint32_t>(Draw(1, 3)),
+                            .hard = !OneIn(3),
+                            .min_domains = static_cast<uint32_t>(Draw(1, 3)),
+                            .honors_taints = OneIn(2)});
+    }
     return pod;
   }
 

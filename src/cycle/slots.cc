@@ -35,7 +35,8 @@ Amount MostTogether(const model::State& state, ClassId class_id) {
 Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, ClassId class_id,
                 const model::Pin& pin, NodeId n) {
   const model::Viewer all{.owner = {}, .priority = std::numeric_limits<int32_t>::max()};
-  if (!evaluator.Filter(state, class_id, n, &all, pin).fits()) return 0;
+  // What hangs on pods of other nodes may be otherwise by the time that some are placed.
+  if (!evaluator.Filter(state, class_id, n, &all, pin, place::Reach::kNode).fits()) return 0;
   Amount places = std::numeric_limits<Amount>::max();
   const model::BundleId requests = state.vocabulary().classes.at(class_id).requests;
   for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
@@ -366,7 +367,7 @@ bool SlotPlacer::StandsAsPromised(WorkloadId workload) {
     const model::AccountId node = state_.ledger().claim(claims[i]).account;
     const place::FixedRefusal fixed =
         evaluator_.FixedRefusalOn(state_, class_id, node.node(), model::Pin{});
-    const bool behind_amounts = fixed.behind == place::Behind::kPortsAndAmounts;
+    const bool behind_amounts = fixed.behind >= place::Behind::kPortsAndAmounts;
     if (fixed.kind != model::ReasonKind::kNone && !behind_amounts) return false;
     const model::BundleId requests = state_.vocabulary().classes.at(class_id).requests;
     const model::BundleTable& bundles = state_.vocabulary().bundles;

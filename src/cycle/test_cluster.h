@@ -58,6 +58,16 @@ struct TestPod {
   std::string group;
   std::string role;
   uint32_t host_port = 0;  // Of any IP; 0: none.
+  std::vector<std::pair<std::string, std::string>> labels;
+  struct Spread {
+    std::string key;  // Of nodes.
+    std::string app;  // Pods whose label "app" is that count.
+    uint32_t max_skew = 1;
+    bool hard = true;
+    uint32_t min_domains = 1;
+    bool honors_taints = false;
+  };
+  std::vector<Spread> spread;
 };
 
 struct TestGroup {
@@ -131,6 +141,20 @@ inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
     tolerations.push_back({.key = v.names.Intern(key), .op = model::TolerationOp::kExists});
   }
   if (!tolerations.empty()) spec.tolerations = v.tolerations.Intern(tolerations);
+  std::vector<model::SpreadConstraint> spread;
+  for (const TestPod::Spread& one : pod.spread) {
+    const model::PodSelector selector{.namespace_name = "default",
+                                      .requirements = {{.key = "app", .values = {one.app}}}};
+    spread.push_back({.selector = v.pod_selectors.Intern(model::PodSelectorText(selector)),
+                      .key = v.names.Intern(one.key),
+                      .max_skew = one.max_skew,
+                      .min_domains = one.min_domains,
+                      .hard = one.hard ? 1u : 0u,
+                      .honors_taints = one.honors_taints ? 1u : 0u,
+                      .selects_itself =
+                          selector.Selects(model::PodLabelsText("default", pod.labels)) ? 1u : 0u});
+  }
+  if (!spread.empty()) spec.spread = v.spreads.Intern(spread);
   return v.classes.Intern(spec);
 }
 
@@ -146,6 +170,7 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
                          .gated = pod.gated,
                          .terminating = pod.terminating,
                          .terminal = pod.finished};
+  facts.labels = model::PodLabelsText("default", pod.labels);
   facts.preempts = !pod.never;
   facts.disrupted = pod.marked;
   facts.deletion_deadline = Instant::FromSeconds(pod.deadline);

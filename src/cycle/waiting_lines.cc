@@ -411,6 +411,12 @@ void WaitingLines::Touched(const Lift& lift, std::vector<LineId>& out) const {
   }
 }
 
+void WaitingLines::WaitingFor(model::ReasonMask reasons, std::vector<LineId>& out) const {
+  for (const LineId id : blocked_) {
+    if ((blocked_masks_[lines_[id.value].place] & reasons) != 0) out.push_back(id);
+  }
+}
+
 bool WaitingLines::AsksWithin(model::Amount above, model::Amount most) const {
   const auto at = std::ranges::upper_bound(by_cpu_, above, {}, &Sized::cpu);
   return at != by_cpu_.end() && at->cpu <= most;

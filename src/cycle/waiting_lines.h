@@ -126,6 +126,8 @@ class WaitingLines {
   // to another node. O(log lines + lines that ask for no more than `cpu_most` or wait for no
   // amounts).
   void Touched(const Lift& lift, std::vector<LineId>& out) const;
+  // Adds the blocked lines that one of the reasons keeps waiting, on any node.
+  void WaitingFor(model::ReasonMask reasons, std::vector<LineId>& out) const;
   // Whether a blocked line that waits for amounts asks for more cpu than `above`, up to `most`.
   // O(log lines).
   [[nodiscard]] bool AsksWithin(model::Amount above, model::Amount most) const;

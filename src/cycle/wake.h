@@ -21,7 +21,8 @@ namespace berth::cycle {
     mask |= MaskOf(ReasonKind::kPorts) | MaskOf(ReasonKind::kInsufficient) |
             MaskOf(ReasonKind::kDevices);
   }
-  if ((kinds & model::kTouchLabels) != 0) mask |= MaskOf(ReasonKind::kAffinity);
+  if ((kinds & model::kTouchLabels) != 0)
+    mask |= MaskOf(ReasonKind::kAffinity) | MaskOf(ReasonKind::kSpreadLabel);
   if ((kinds & model::kTouchTaints) != 0) mask |= MaskOf(ReasonKind::kTaint);
   if ((kinds & model::kTouchUnschedulable) != 0) mask |= MaskOf(ReasonKind::kUnschedulable);
   if ((kinds & model::kTouchFeatures) != 0) mask |= MaskOf(ReasonKind::kFeatures);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -71,6 +72,7 @@ class Auditor {
     CheckMembers();
     CheckSlots();
     CheckJobs();
+    for (const ClassId class_id : state_.ledger().spreads().Tracked()) CheckSpread(class_id);
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
@@ -116,6 +118,82 @@ class Auditor {
       look(state_.workloads(), WorkloadId{i});
     if (expected != state_.doubtful())
       found_.push_back("those whose evictions were refused are others");
+  }
+
+  // Of each constraint of the class: of what domain nodes are, and how many pods each domain has.
+  void CheckSpread(ClassId class_id) {
+    const Vocabulary& v = state_.vocabulary();
+    const ClassSpec& spec = v.classes.at(class_id);
+    const std::span<const SpreadConstraint> constraints = v.spreads.View(spec.spread);
+    for (size_t i = 0; i < constraints.size(); ++i) {
+      const SpreadConstraint& c = constraints[i];
+      const SpreadIndex::Domains& domains = state_.ledger().spreads().Of(class_id)[i];
+      std::map<NameId, int32_t> counts;
+      for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
+        const NodeId n{row};
+        const NameId value =
+            CountsForSpread(spec, constraints, c, n) ? state_.LabelOf(n, c.key) : NameId{};
+        if (value.valid()) counts[value] += c.selector.valid() ? PodsCounted(c.selector, n) : 0;
+        const uint32_t wanted = value.valid() ? domains.Find(value) : SpreadIndex::kNone;
+        if (domains.OfNode(n) != wanted || (value.valid() && wanted == SpreadIndex::kNone))
+          found_.push_back(fmt::format("node row {}: of another domain", row));
+      }
+      int32_t least = counts.empty() ? 0 : std::numeric_limits<int32_t>::max();
+      for (const auto& [value, count] : counts) {
+        least = std::min(least, count);
+        const uint32_t domain = domains.Find(value);
+        if (domain != SpreadIndex::kNone && domains.count(domain) != count)
+          found_.push_back(fmt::format("domain {}: {} pods, not {}", state_.NameOf(value), count,
+                                       domains.count(domain)));
+      }
+      if (domains.Least(0, SpreadIndex::kNone, 0) != least)
+        found_.push_back("the least of all domains is another");
+    }
+  }
+
+  [[nodiscard]] bool CountsForSpread(const ClassSpec& spec,
+                                     std::span<const SpreadConstraint> constraints,
+                                     const SpreadConstraint& c, NodeId n) const {
+    const Vocabulary& v = state_.vocabulary();
+    if (!state_.nodes().used(n) || !state_.nodes().present(n)) return false;
+    const bool keys = std::ranges::all_of(constraints, [&](const SpreadConstraint& other) {
+      return other.hard != c.hard || state_.LabelOf(n, other.key).valid();
+    });
+    const auto refuses = [&](const Taint& taint) {
+      if (taint.effect == TaintEffect::kPreferNoSchedule) return false;
+      const auto tolerations = spec.tolerations.valid() ? v.tolerations.View(spec.tolerations)
+                                                        : std::span<const Toleration>();
+      return std::ranges::none_of(tolerations,
+                                  [&](const Toleration& t) { return Tolerates(t, taint); });
+    };
+    if (!keys) return false;
+    if (c.honors_affinity != 0) {
+      const auto names =
+          spec.names.valid() ? v.name_lists.View(spec.names) : std::span<const NameId>();
+      if (spec.names.valid() && std::ranges::find(names, state_.nodes().name(n)) == names.end())
+        return false;
+      if (spec.selector.valid() &&
+          !v.selectors.Matches(spec.selector, state_.labels().View(state_.nodes().labels(n)),
+                               state_.nodes().name(n), v.names))
+        return false;
+    }
+    if (c.honors_taints == 0 || !state_.nodes().taints(n).valid()) return true;
+    return std::ranges::none_of(v.taints.View(state_.nodes().taints(n)), refuses);
+  }
+
+  // Pods that have the node, and are not being deleted.
+  [[nodiscard]] int32_t PodsCounted(PodSelectorId id, NodeId n) const {
+    const PodSelector selector = ParsePodSelector(state_.vocabulary().pod_selectors.View(id));
+    if (selector.requirements.empty()) return 0;
+    int32_t count = 0;
+    for (ClaimId at = state_.ledger().nodes().first_claim(n.value); at.valid();) {
+      const Claim& claim = state_.ledger().claim(at);
+      at = claim.next_in_account;
+      const PodId pod = state_.pods().FindUid(claim.owner);
+      if (!pod.valid() || claim.why == ClaimWhy::kDeleting) continue;
+      count += selector.Selects(state_.budgets().LabelsText(state_.pods().at(pod).labels)) ? 1 : 0;
+    }
+    return count;
   }
 
   // Who is a member of which group follows from the pods' rows.

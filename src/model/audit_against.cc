@@ -318,7 +318,7 @@ void CompareNodes(const State& live, const State& rebuilt, std::vector<std::stri
 std::string BudgetText(const BudgetUpsert& budget) {
   std::string text = fmt::format("uid {}, allows {}, disrupted [{}], covers", budget.uid,
                                  budget.allowed, fmt::join(budget.disrupted, " "));
-  for (const BudgetRequirement& r : budget.selector) {
+  for (const PodRequirement& r : budget.selector) {
     text += fmt::format(" {} {} ({})", r.key, static_cast<int>(r.op), fmt::join(r.values, " "));
   }
   return text;

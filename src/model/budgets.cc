@@ -7,57 +7,9 @@
 namespace berth::model {
 namespace {
 
-constexpr char kEnd = '\0';  // In no name, label or value.
-
-std::string_view TakePart(std::string_view& text) {
-  const size_t end = text.find(kEnd);
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return part;
-}
-
 std::string_view NamespaceOf(std::string_view key) { return key.substr(0, key.find('/')); }
 
-// `labels`: keys and values one after another.
-bool Meets(const BudgetRequirement& r, std::string_view labels) {
-  bool present = false;
-  std::string_view value;
-  while (!labels.empty() && !present) {
-    present = TakePart(labels) == r.key;
-    value = TakePart(labels);
-  }
-  const bool listed = present && std::ranges::find(r.values, value) != r.values.end();
-  switch (r.op) {
-    case SelectorOp::kIn:
-      return listed;
-    case SelectorOp::kNotIn:
-      return !listed;
-    case SelectorOp::kExists:
-      return present;
-    case SelectorOp::kDoesNotExist:
-      return !present;
-    case SelectorOp::kGt:
-    case SelectorOp::kLt:
-      break;
-  }
-  return false;
-}
-
 }  // namespace
-
-std::string PodLabelsText(std::string_view namespace_name,
-                          std::span<const std::pair<std::string, std::string>> labels) {
-  size_t size = namespace_name.size() + 1;
-  for (const auto& [key, value] : labels) size += key.size() + value.size() + 2;
-  std::string text;
-  text.reserve(size);
-  text.append(namespace_name).push_back(kEnd);
-  for (const auto& [key, value] : labels) {
-    text.append(key).push_back(kEnd);
-    text.append(value).push_back(kEnd);
-  }
-  return text;
-}
 
 bool BudgetTable::Budget::disrupted(std::string_view pod_name) const {
   return std::ranges::find(facts.disrupted, pod_name) != facts.disrupted.end();
@@ -80,10 +32,9 @@ BudgetId BudgetTable::Find(std::string_view key) const {
 // labels.
 bool BudgetTable::Covers(BudgetId id, std::string_view labels_text) const {
   const BudgetUpsert& facts = at(id).facts;
-  if (facts.selector.empty()) return false;
-  if (TakePart(labels_text) != NamespaceOf(facts.key) || labels_text.empty()) return false;
-  return std::ranges::all_of(facts.selector,
-                             [&](const BudgetRequirement& r) { return Meets(r, labels_text); });
+  const std::string_view namespace_name = NamespaceOfPodLabels(labels_text);
+  if (facts.selector.empty() || labels_text.size() == namespace_name.size() + 1) return false;
+  return namespace_name == NamespaceOf(facts.key) && MeetsAll(facts.selector, labels_text);
 }
 
 PodLabelsId BudgetTable::AcquireLabels(std::string_view text) {
@@ -108,7 +59,7 @@ void BudgetTable::SetCovering(PodLabelsId labels, std::span<const BudgetId> list
 
 void BudgetTable::CoverLabels(PodLabelsId labels) {
   const std::string_view text = labels_.View(labels);
-  const std::string of_namespace = std::string(text.substr(0, text.find(kEnd))) + "/";
+  const std::string of_namespace = std::string(NamespaceOfPodLabels(text)) + "/";
   std::vector<BudgetId> list;
   for (size_t i = PlaceOf(of_namespace); i < by_key_.size(); ++i) {
     if (!at(by_key_[i]).facts.key.starts_with(of_namespace)) break;
@@ -193,7 +144,7 @@ void BudgetTable::AddTo(Hasher& hasher) const {
     const BudgetUpsert& f = budget.facts;
     hasher.Add(std::string_view(f.key)).Add(std::string_view(f.uid)).Add(f.allowed);
     hasher.Add(f.selector.size());
-    for (const BudgetRequirement& r : f.selector) {
+    for (const PodRequirement& r : f.selector) {
       hasher.Add(std::string_view(r.key)).Add(r.op).Add(r.values.size());
       for (const std::string& value : r.values) hasher.Add(std::string_view(value));
     }

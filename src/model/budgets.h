@@ -10,27 +10,18 @@
 #include "base/hash.h"
 #include "model/ids.h"
 #include "model/intern.h"
-#include "model/selectors.h"
+#include "model/pod_labels.h"
 
 // Disruption budgets, and which pods they cover.
 namespace berth::model {
-
-// A requirement on a pod's label. It holds strings, because labels of pods come and go with their
-// workloads, and names are kept for ever.
-struct BudgetRequirement {
-  std::string key;
-  SelectorOp op = SelectorOp::kIn;  // No field, no kGt and kLt.
-  std::vector<std::string> values;
-  bool operator==(const BudgetRequirement&) const = default;
-};
 
 // A PodDisruptionBudget as preemption reads it.
 struct BudgetUpsert {
   std::string key;  // "namespace/name"
   std::string uid;
-  std::vector<BudgetRequirement> selector;  // All must hold. None: the budget covers no pod.
-  int64_t allowed = 0;                      // status.disruptionsAllowed
-  std::vector<std::string> disrupted;       // Names of status.disruptedPods, which count already.
+  std::vector<PodRequirement> selector;  // All must hold. None: the budget covers no pod.
+  int64_t allowed = 0;                   // status.disruptionsAllowed
+  std::vector<std::string> disrupted;    // Names of status.disruptedPods, which count already.
   bool operator==(const BudgetUpsert&) const = default;
 };
 
@@ -39,11 +30,6 @@ struct BudgetRemove {
   std::string key;
   std::string uid;
 };
-
-// What budgets read of a pod, as one string: its namespace and labels. Interned, so that the pods
-// of a workload share it.
-[[nodiscard]] std::string PodLabelsText(
-    std::string_view namespace_name, std::span<const std::pair<std::string, std::string>> labels);
 
 // The budgets, and for each list of labels that a pod has those that cover it. Without budgets it
 // costs nothing but the interned lists. Budgets have rows, which are used again.
@@ -83,6 +69,7 @@ class BudgetTable {
   }
   // The same for one, worked out anew: for the audit.
   [[nodiscard]] bool Covers(BudgetId id, std::string_view labels_text) const;
+  [[nodiscard]] const StringTable<PodLabelsId>& labels() const { return labels_; }
   [[nodiscard]] std::string_view LabelsText(PodLabelsId labels) const {
     return labels_.View(labels);
   }

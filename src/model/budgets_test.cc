@@ -58,7 +58,7 @@ struct Cluster {
 TEST(BudgetTest, SelectorsCoverAsUpstream) {
   struct Row {
     const char* what;
-    std::vector<BudgetRequirement> selector;
+    std::vector<PodRequirement> selector;
     Labels labels;
     bool covers;
   };

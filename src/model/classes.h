@@ -34,10 +34,11 @@ struct ClassSpec {
   // The node names that required node affinity leaves in the race when each of its terms names
   // some; an empty list: the terms conflict. A single name is a Pin instead.
   NameListId names;
+  SpreadListId spread;  // topologySpreadConstraints.
   GpuDemand gpu;
   auto operator<=>(const ClassSpec&) const = default;
 };
-static_assert(sizeof(ClassSpec) == 11 * sizeof(uint32_t));
+static_assert(sizeof(ClassSpec) == 12 * sizeof(uint32_t));
 
 // Distinct classes. A pin to a node name is not part of the class: it overlays it (PodFacts::pin).
 class ClassTable {

@@ -21,6 +21,7 @@ struct Faults {
   // C14: what happens between two cycles of one batch is not looked at.
   bool lose_event_while_evaluated = false;
   bool wake_index_misses_freed = false;  // C06: freed amounts wake nobody.
+  bool deaf_to_spread = false;           // Pods that moved to or from a domain wake nobody.
   bool narrow_from_too_late = false;     // A woken line is not looked for on the node that woke it.
   bool miss_removal_of_terminating = false;  // A pod that is deleted with grace is never gone.
   bool miss_uncordon = false;                // A node that is schedulable again is not noticed.

@@ -23,6 +23,8 @@ using TolerationListId = Id<struct TolerationListTag>;
 using NameListId = Id<struct NameListTag>;
 using SelectorId = Id<struct SelectorTag>;
 using PreferenceListId = Id<struct PreferenceListTag>;
+using PodSelectorId = Id<struct PodSelectorTag>;  // Vocabulary::pod_selectors.
+using SpreadListId = Id<struct SpreadListTag>;
 using ClassId = Id<struct ClassTag>;
 using ResourceGroupsId = Id<struct ResourceGroupsTag>;
 

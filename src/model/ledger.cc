@@ -208,10 +208,38 @@ void Ledger::ChargeQuota(const Claim& claim, const BundleTable& bundles, int sig
   }
 }
 
+void Ledger::SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text) {
+  const auto count = [&](int sign) {
+    bool any = false;
+    for (ClaimId id = first_of_owner(pod); id.valid(); id = claims_[id.value].next_of_owner) {
+      const Claim& claim = claims_[id.value];
+      any = any || !claim.account.is_tree();
+      if (CountsForSpreads(claim)) spreads_.Count(pod, claim.account.node(), sign);
+    }
+    // Who is promised a node counts there, too.
+    if (any) spreads_.NoteMoved(pod);
+  };
+  count(-1);
+  spreads_.SetLabels(pod, labels, text);
+  count(+1);
+}
+
+void Ledger::TrackSpread(ClassId class_id, std::span<const SpreadConstraint> constraints,
+                         const StringTable<PodSelectorId>& selectors,
+                         const StringTable<PodLabelsId>& labels) {
+  const std::vector<uint32_t> added = spreads_.Track(class_id, constraints, selectors, labels);
+  if (added.empty()) return;
+  for (const Claim& claim : claims_) {
+    if (claim.owner.valid() && CountsForSpreads(claim))
+      spreads_.CountNew(added, claim.owner, claim.account.node());
+  }
+}
+
 void Ledger::Charge(const Claim& claim, const BundleTable& bundles, int sign) {
   ChargeDevices(claim, sign);
   if (claim.account.is_tree()) ChargeQuota(claim, bundles, sign);
   if (claim.state == ClaimState::kReserved) return;
+  if (CountsForSpreads(claim)) spreads_.Count(claim.owner, claim.account.node(), sign);
   if (const auto ports = bundles.Ports(claim.bundle); !ports.empty() && !claim.account.is_tree())
     ChargePorts(claim, ports, sign);
   AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
@@ -301,6 +329,7 @@ void Ledger::Remove(ClaimId id, const BundleTable& bundles) {
 void Ledger::AddTo(Hasher& hasher) const {
   for (const AccountTable& table : tables_) table.AddTo(hasher);
   quota_.AddTo(hasher);
+  spreads_.AddTo(hasher);
   hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
   for (const uint64_t count : ended_by_cause_) hasher.AddHistory(count);
   for (const uint64_t count : promises_ended_) hasher.AddHistory(count);

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
 #include "model/ids.h"
 #include "model/quota_tree.h"
 #include "model/resources.h"
+#include "model/spread_index.h"
 #include "model/touch.h"
 
 namespace berth::model {
@@ -99,6 +101,12 @@ struct Claim {
   ClaimId previous_of_owner;
   bool operator==(const Claim&) const = default;
 };
+// Whether its pod, if it is of one, counts where it is for topology spread: as upstream, until it is
+// being deleted.
+[[nodiscard]] constexpr bool CountsForSpreads(const Claim& claim) {
+  return !claim.account.is_tree() && claim.state != ClaimState::kReserved &&
+         claim.why != ClaimWhy::kDeleting;
+}
 // What a transaction did to a claim (model/transaction.h).
 struct ClaimOperation {
   enum class Kind : uint8_t { kAdd, kEnd, kChange };
@@ -208,6 +216,8 @@ class Ledger {
   [[nodiscard]] const QuotaTree& quota() const { return quota_; }
   // Of claims on the tree.
   [[nodiscard]] int64_t slots_charged() const { return slots_charged_; }
+  // How many pods the domains of topologies have.
+  [[nodiscard]] const SpreadIndex& spreads() const { return spreads_; }
   // Counts commits that may have left somebody more quota: who waits for some looks again when it
   // moved.
   [[nodiscard]] uint64_t quota_moves() const { return quota_moves_; }
@@ -265,6 +275,14 @@ class Ledger {
   void SetDevices(NodeId node, uint32_t devices_count);
   // What queues have, and their places in the tree: facts likewise.
   [[nodiscard]] QuotaTree& mutable_quota() { return quota_; }
+  // What spreads_ is told beside claims.
+  [[nodiscard]] SpreadIndex& mutable_spreads() { return spreads_; }
+  // A pod's labels are these: its claims count by them from now on.
+  void SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text);
+  // Tracks a class: what is charged already counts.
+  void TrackSpread(ClassId class_id, std::span<const SpreadConstraint> constraints,
+                   const StringTable<PodSelectorId>& selectors,
+                   const StringTable<PodLabelsId>& labels);
 
   void AddTo(Hasher& hasher) const;
 
@@ -288,6 +306,7 @@ class Ledger {
 
   AccountTable tables_[2];  // Nodes, tree.
   QuotaTree quota_;         // Its rows are those of the tree.
+  SpreadIndex spreads_;
   int64_t slots_charged_ = 0;
   uint64_t quota_moves_ = 0;
   uint64_t quota_charges_ = 0;

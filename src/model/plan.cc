@@ -29,6 +29,10 @@ std::string Print(const Reason& reason, const State& state) {
     case ReasonKind::kInsufficient:
       return fmt::format("{} insufficient {} (at least {} short){}", nodes,
                          state.vocabulary().resources.Name(reason.resource), reason.deficit, star);
+    case ReasonKind::kSpread:
+      return fmt::format("{} spread{}", nodes, star);
+    case ReasonKind::kSpreadLabel:
+      return fmt::format("{} no topology label{}", nodes, star);
     case ReasonKind::kFeatures:
       return fmt::format("{} features{}", nodes, star);
     case ReasonKind::kGpuModel:

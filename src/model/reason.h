@@ -21,6 +21,8 @@ enum class ReasonKind : uint8_t {
   kAffinity,
   kPorts,         // Of its host ports one is taken.
   kInsufficient,  // Amounts, the pod count among them.
+  kSpread,        // Its domain has too many pods already for a topology spread constraint.
+  kSpreadLabel,   // It has no label that says of which domain it is.
   kFeatures,
   kGpuModel,
   kDevices,  // No device, or not enough, has the milli free.
@@ -48,7 +50,7 @@ enum class ReasonKind : uint8_t {
   kPromiseEvictionFails,    // An eviction does not get done: errors and conflicts alone.
   kPromiseToGroup,          // Its group is placed as a whole.
 };
-inline constexpr uint32_t kReasonKindsCount = 33;
+inline constexpr uint32_t kReasonKindsCount = 35;
 static_assert(kReasonKindsCount <= 64);  // Bits of a ReasonMask.
 using ReasonMask = uint64_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -98,6 +99,8 @@ class State {
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
   // Of nodes; a list without a node is forgotten.
   [[nodiscard]] const LabelTable& labels() const { return labels_; }
+  // The value of one of the node's labels; invalid when it has no such one. O(log labels).
+  [[nodiscard]] NameId LabelOf(NodeId node, NameId key) const;
   [[nodiscard]] const PodTable& pods() const { return pods_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const QueueTable& queues() const { return queues_; }
@@ -228,6 +231,8 @@ class State {
   void SortNames() { nodes_.SortNames(vocabulary_.names); }
   // Makes the class known to the nodes: REQUIRED of one that no pod has before it is evaluated.
   void Materialise(ClassId class_id);
+  // Whoever waits for what moved was looked at (SpreadIndex::Moved).
+  void TakeMovedSpreads() { ledger_.mutable_spreads().TakeMoved(); }
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
@@ -536,6 +541,13 @@ class State {
   void FitLedger();
   void DropGhost(NodeId node);
   void MatchSelectors(NodeId node);
+  void TrackSpread(ClassId class_id);
+  void CountClass(ClassId class_id, int by);
+  void SpreadOver(NodeId node);
+  void SpreadOver(ClassId class_id, NodeId node);
+  [[nodiscard]] bool Selects(const ClassSpec& spec, NodeId node) const;
+  [[nodiscard]] bool ToleratesAll(const ClassSpec& spec, NodeId node) const;
+  void ReleaseLabels(PodLabelsId labels);
   void MaterialiseSelector(SelectorId id);
   void SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds);
 
@@ -562,10 +574,11 @@ class State {
   std::vector<QueueName> changed_queues_;
   std::vector<QueueName> relieved_queues_;
   std::array<uint64_t, kReasonKindsCount> promises_lost_{};
-  std::set<OwnerId> doubtful_;  // Whose spared_count is not 0.
-  Homeless homeless_;           // Nominated to a node that is not there.
-  uint32_t nodes_max_;          // Immutable after construction.
-  uint32_t pods_max_;           // Immutable after construction.
+  std::map<ClassId, uint32_t> spread_pods_;  // Of classes with topology spread constraints.
+  std::set<OwnerId> doubtful_;               // Whose spared_count is not 0.
+  Homeless homeless_;                        // Nominated to a node that is not there.
+  uint32_t nodes_max_;                       // Immutable after construction.
+  uint32_t pods_max_;                        // Immutable after construction.
   Faults faults_;
   std::vector<KeyId> ended_groups_;  // With a planted bug alone: names of groups that are gone.
   // Volcano's names of its own, once there is a queue or group of it.

@@ -4,9 +4,11 @@
 #include "model/classes.h"
 #include "model/ids.h"
 #include "model/lists.h"
+#include "model/pod_labels.h"
 #include "model/resource_groups.h"
 #include "model/resources.h"
 #include "model/selectors.h"
+#include "model/spread.h"
 
 namespace berth::model {
 
@@ -21,6 +23,8 @@ struct Vocabulary {
   NameListTable name_lists;
   PreferenceTable preferences;
   SelectorTable selectors;
+  StringTable<PodSelectorId> pod_selectors;  // PodSelectorText
+  SpreadTable spreads;
   ClassTable classes;
   ResourceGroupsTable resource_groups;
 
@@ -33,6 +37,8 @@ struct Vocabulary {
     name_lists.AddTo(hasher);
     preferences.AddTo(hasher);
     selectors.AddTo(hasher);
+    pod_selectors.AddTo(hasher);
+    spreads.AddTo(hasher);
     classes.AddTo(hasher);
     resource_groups.AddTo(hasher);
   }

@@ -11,6 +11,7 @@
 #include "place/columns.h"
 #include "place/formulas.h"
 #include "place/packing.h"
+#include "place/spread.h"
 
 namespace berth::place {
 namespace {
@@ -59,7 +60,8 @@ class Query {
         spec_(state.vocabulary().classes.at(c)),
         requests_(state.vocabulary().bundles.View(spec_.requests)),
         ports_(state.vocabulary().bundles.Ports(spec_.requests)),
-        tolerations_(ListOf(state.vocabulary().tolerations, spec_.tolerations)) {}
+        tolerations_(ListOf(state.vocabulary().tolerations, spec_.tolerations)),
+        spread_(state, c, viewer) {}
 
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
   [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
@@ -98,10 +100,13 @@ class Query {
 
   // All filters, in order. `taints` is what Taints says of the node's, `lacking` what Lacking says.
   [[nodiscard]] Verdict Filter(NodeId n, const model::Pin& pin, const TaintAnswer& taints,
-                               uint64_t lacking) const {
+                               uint64_t lacking, Reach reach) const {
     if (const Verdict verdict = BeforeAmounts(n, pin, taints); !verdict.fits()) return verdict;
     if (PortsTaken(n)) return {.kind = ReasonKind::kPorts};
     if (lacking != 0) return Insufficient(n, lacking);
+    if (reach == Reach::kCluster) {
+      if (const Verdict verdict = spread_.Filter(n); !verdict.fits()) return verdict;
+    }
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone) return Never(kind);
     return Devices(n);
   }
@@ -112,10 +117,13 @@ class Query {
       return {.kind = verdict.kind};
     if (std::ranges::any_of(requests_, [&](const ResourceAmount& r) { return ExceedsNode(r, n); }))
       return {.kind = ReasonKind::kInsufficient, .behind = Behind::kPorts};
+    const Behind behind =
+        spread_.hard() ? Behind::kPortsAmountsAndSpread : Behind::kPortsAndAmounts;
+    if (!spread_.Labelled(n)) return {.kind = ReasonKind::kSpreadLabel, .behind = behind};
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone)
-      return {.kind = kind, .behind = Behind::kPortsAndAmounts};
+      return {.kind = kind, .behind = behind};
     if (spec_.gpu.none() || nodes_.devices_count(n) >= DevicesNeeded()) return {};
-    return {.kind = ReasonKind::kDevices, .behind = Behind::kPortsAndAmounts};
+    return {.kind = ReasonKind::kDevices, .behind = behind};
   }
 
   [[nodiscard]] bool Selected(model::SelectorId selector, NodeId n) const {
@@ -231,6 +239,7 @@ class Query {
   const std::span<const ResourceAmount> requests_;
   const std::span<const model::HostPort> ports_;
   const std::span<const model::Toleration> tolerations_;
+  const SpreadQuery spread_;
 };
 
 SpreadColumns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
@@ -345,9 +354,10 @@ Evaluator::Evaluator(model::Policy policy, FragmentTable fragments)
     : policy_(policy), fragments_(std::move(fragments)) {}
 
 model::Verdict Evaluator::Filter(const model::State& state, model::ClassId c, NodeId n,
-                                 const model::Viewer* viewer, const model::Pin& pin) const {
+                                 const model::Viewer* viewer, const model::Pin& pin,
+                                 Reach reach) const {
   const Query query(state, c, viewer);
-  return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n));
+  return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n), reach);
 }
 
 FixedRefusal Evaluator::FixedRefusalOn(const model::State& state, model::ClassId c, NodeId n,
@@ -422,7 +432,8 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
       const TaintAnswer& taints = memo.Of(taint_lists[row]);
       const bool plain = only_amounts && present[row] != 0 && unschedulable[row] == 0 &&
                          !taints.refused && lacking[i] == 0;
-      kinds[row] = plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i]).kind;
+      kinds[row] =
+          plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i], Reach::kNode).kind;
       if (kinds[row] != ReasonKind::kNone) continue;
       const model::NodeScore score =
           spread ? model::NodeScore{.local = kLeastAllocatedWeight * block.least_allocated[i] +
@@ -463,6 +474,14 @@ int64_t Evaluator::Total(const model::NodeScore& score, const Extremes& extremes
   if (policy_ != model::Policy::kSpread) return score.local;
   return score.local + kTaintsWeight * NormalTaints(score.taints_raw, extremes.taints_max) +
          kAffinityWeight * NormalAffinity(score.affinity_raw, extremes.affinity_max);
+}
+
+void Evaluator::ScoreByOthers(const model::State& state, model::ClassId c,
+                              std::span<const NodeId> fitting, std::vector<int32_t>& out) const {
+  out.clear();
+  if (policy_ != model::Policy::kSpread) return;
+  ScoreSpread(state, c, fitting, out);
+  for (int32_t& score : out) score *= kSpreadWeight;
 }
 
 void Evaluator::AddTo(Hasher& hasher) const {

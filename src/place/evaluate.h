@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/hash.h"
@@ -34,7 +35,10 @@ struct Evaluation {
 
 // What an eviction may change, of what is asked before a refusal that none does: a verdict names
 // that only where this does not refuse.
-enum class Behind : uint8_t { kNothing, kPorts, kPortsAndAmounts };
+enum class Behind : uint8_t { kNothing, kPorts, kPortsAndAmounts, kPortsAmountsAndSpread };
+
+// What filters may look at: the node alone, or pods of other nodes, too, as PodTopologySpread does.
+enum class Reach : uint8_t { kNode, kCluster };
 
 // What refuses a class on a node whatever is evicted there.
 struct FixedRefusal {
@@ -68,15 +72,17 @@ class Evaluator {
 
   // The first filter that refuses, in upstream's order: terms that conflict or leave the node out
   // (PreFilter), NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts,
-  // NodeResourcesFit with every amount that lacks, NodeDeclaredFeatures; then GPU model, devices.
+  // NodeResourcesFit with every amount that lacks, PodTopologySpread, NodeDeclaredFeatures; then GPU
+  // model, devices.
   //
   // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
-                                      const model::Viewer* viewer,
-                                      const model::Pin& pin = {}) const;
+                                      const model::Viewer* viewer, const model::Pin& pin = {},
+                                      Reach reach = Reach::kCluster) const;
 
   // Of every row, the first filter that refuses and that no eviction changes: all but ports,
-  // amounts and devices in use, and these two where the empty node has too little.
+  // amounts, spread and devices in use, and amounts and devices where the empty node has too little,
+  // or spread where it has no label.
   void FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
                      std::vector<FixedRefusal>& out) const;
   [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,
@@ -92,9 +98,9 @@ class Evaluator {
   [[nodiscard]] SpreadParts Parts(const model::State& state, model::ClassId c,
                                   model::NodeId n) const;
 
-  // Filter without a viewer, and Score, of every row, and the best of them: equal to calling them
-  // one by one, and faster. 5,000 nodes with both resource scores take under 100 us on one 3 GHz
-  // core (place/evaluate_bench.cc). No allocation once `out` has grown.
+  // Filter of Reach::kNode without a viewer, and Score, of every row, and the best of them: equal to
+  // calling them one by one, and faster. 5,000 nodes with both resource scores take under 100 us on
+  // one 3 GHz core (place/evaluate_bench.cc). No allocation once `out` has grown.
   void EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const;
 
   // The devices that a pod of the class gets on a node it fits: the lowest idle ones for whole
@@ -106,6 +112,11 @@ class Evaluator {
 
   // local + weights x normalised raw scores. Higher wins; ties end in NodeTable::rank.
   [[nodiscard]] int64_t Total(const model::NodeScore& score, const Extremes& extremes) const;
+
+  // Beside Total: what each of the nodes that fit has by the pods of other nodes (kSpread:
+  // PodTopologySpread, weighted). Nothing is added for any where `out` is empty.
+  void ScoreByOthers(const model::State& state, model::ClassId c,
+                     std::span<const model::NodeId> fitting, std::vector<int32_t>& out) const;
 
   void AddTo(Hasher& hasher) const;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "model/ids.h"
@@ -16,6 +17,7 @@ inline constexpr int64_t kTaintsWeight = 3;
 inline constexpr int64_t kAffinityWeight = 2;
 inline constexpr int64_t kLeastAllocatedWeight = 1;
 inline constexpr int64_t kBalancedWeight = 1;
+inline constexpr int32_t kSpreadWeight = 2;
 
 // One resource of one node: what it offers, and what is used with or without the pod in question.
 struct Usage {
@@ -77,6 +79,44 @@ inline int64_t NormalAffinity(int64_t raw, int64_t raw_max) {
 // Taints that are not tolerated: the fewer the better.
 inline int64_t NormalTaints(int64_t raw, int64_t raw_max) {
   return kScoreMax - (raw_max == 0 ? 0 : raw * kScoreMax / raw_max);
+}
+
+// The natural logarithm, to the bit as Go's math.Log: FreeBSD's e_log.c, of + - x / alone. REQUIRES:
+// n > 0.
+inline double Log(uint64_t n) {
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  constexpr double kOdd[] = {6.666666666666735130e-01, 2.857142874366239149e-01,
+                             1.818357216161805012e-01, 1.479819860511658591e-01};
+  constexpr double kEven[] = {3.999999999940941908e-01, 2.222219843214978396e-01,
+                              1.531383769920937332e-01};
+  constexpr double kHalfRootOf2 = 0.70710678118654752440;
+  int exponent = 0;
+  double fraction = std::frexp(static_cast<double>(n), &exponent);
+  if (fraction < kHalfRootOf2) {
+    fraction *= 2;
+    --exponent;
+  }
+  const double f = fraction - 1;
+  const double k = exponent;
+  const double s = f / (2 + f);
+  const double s2 = s * s;
+  const double s4 = s2 * s2;
+  const double odd = s2 * (kOdd[0] + s4 * (kOdd[1] + s4 * (kOdd[2] + s4 * kOdd[3])));
+  const double even = s4 * (kEven[0] + s4 * (kEven[1] + s4 * kEven[2]));
+  const double half_square = 0.5 * f * f;
+  return k * kLn2High - ((half_square - (s * (half_square + (odd + even)) + k * kLn2Low)) - f);
+}
+
+// What one soft topology spread constraint adds to a node's raw score: the fewer the better.
+// `weight` is Log(domains + 2).
+inline double SpreadScore(int64_t pods, double weight, uint32_t max_skew) {
+  return static_cast<double>(pods) * weight + (static_cast<double>(max_skew) - 1);
+}
+
+// The fewer the better, between the least and the most of the nodes that fit.
+inline int64_t NormalSpread(int64_t raw, int64_t least, int64_t most) {
+  return most == 0 ? kScoreMax : kScoreMax * (most + least - raw) / most;
 }
 
 }  // namespace berth::place

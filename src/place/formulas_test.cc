@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <bit>
+
 #include "base/limits.h"
 
 // Goal: scores are upstream's to the last unit. Method: values worked out by hand at the edges, and
@@ -55,6 +57,21 @@ TEST(FormulasTest, NormalFormsAreRelativeToTheLargest) {
   EXPECT_EQ(NormalTaints(0, 0), 100);
   EXPECT_EQ(NormalTaints(1, 3), 67);
   EXPECT_EQ(NormalTaints(3, 3), 0);
+}
+
+// What Go's math.Log gives, to the bit.
+TEST(FormulasTest, TheLogarithmIsGos) {
+  EXPECT_EQ(std::bit_cast<uint64_t>(Log(1)), 0u);
+  EXPECT_EQ(std::bit_cast<uint64_t>(Log(3)), 0x3ff193ea7aad030au);
+  EXPECT_EQ(std::bit_cast<uint64_t>(Log(5002)), 0x40210901f6dc84b9u);
+  EXPECT_EQ(std::bit_cast<uint64_t>(Log(100002)), 0x402706a0c9b7a3abu);
+}
+
+TEST(FormulasTest, FewerPodsOfADomainAreBetter) {
+  EXPECT_EQ(NormalSpread(0, 0, 0), 100);
+  EXPECT_EQ(NormalSpread(2, 2, 6), 100);
+  EXPECT_EQ(NormalSpread(6, 2, 6), 33);
+  EXPECT_EQ(SpreadScore(3, 2.0, 5), 10.0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "place/spread.h"
 
 namespace berth::place {
 namespace {
@@ -45,6 +46,7 @@ class Search {
             state.vocabulary().classes.at(preemptor.class_id).requests)),
         ports_(state.vocabulary().bundles.Ports(
             state.vocabulary().classes.at(preemptor.class_id).requests)),
+        spread_(state, preemptor.class_id, &viewer_),
         scratch_(scratch) {}
 
   // With nobody evicted. REQUIRES: no fixed refusal.
@@ -124,11 +126,14 @@ class Search {
 
   // Whether sums tell all that the class asks of a node's claims.
   [[nodiscard]] bool SumsTellAll() const {
-    return gpu_.none() && ports_.empty() &&
+    return gpu_.none() && ports_.empty() && !spread_.hard() &&
            std::ranges::all_of(requests_, [](const ResourceAmount& a) {
              return a.resource.value < VictimIndex::kResources;
            });
   }
+
+  // Whether what a node says hangs on others, too.
+  [[nodiscard]] bool LooksBeyond() const { return spread_.hard(); }
 
   // What Ask and Note say of a node where BoundOf is nothing, from the sums. REQUIRES: SumsTellAll.
   PreemptionAnswer NoteFromSums(NodeId n, std::vector<model::Reason>& reasons) const {
@@ -155,10 +160,13 @@ class Search {
     std::array<Amount, model::kBundleAmountsMax> amounts;  // One per request.
     std::array<int32_t, model::kDevicesMax> devices;
     uint32_t port_conflicts = 0;
+    // By constraint: pods that have left.
+    std::array<int32_t, model::kSpreadConstraintsMax> spread_gone{};
   };
 
   [[nodiscard]] Room RoomOf(NodeId n) const {
     Room room;
+    if (spread_.hard()) TakeLeaving(n, room);
     const auto account = model::AccountId::OfNode(n);
     for (size_t i = 0; i < requests_.size(); ++i) {
       const model::ResourceId r = requests_[i].resource;
@@ -177,6 +185,21 @@ class Search {
           state_.ledger().DeviceNow(n, d, viewer_) + accounts_.device_releasing(n.value, d);
     }
     return room;
+  }
+
+  // Who leaves and is still counted.
+  void TakeLeaving(NodeId n, Room& room) const {
+    for (ClaimId id = accounts_.first_claim(n.value); id.valid();) {
+      const model::Claim& claim = state_.ledger().claim(id);
+      id = claim.next_in_account;
+      if (claim.state == ClaimState::kReleasing && model::CountsForSpreads(claim))
+        TakeFromSpread(room, spread_.TakenBy(claim.owner, n), +1);
+    }
+  }
+
+  static void TakeFromSpread(Room& room, uint32_t bits, int sign) {
+    for (; bits != 0; bits &= bits - 1)
+      room.spread_gone[static_cast<size_t>(std::countr_zero(bits))] += sign;
   }
 
   [[nodiscard]] std::span<const VictimIndex::Band> LowerBands(NodeId n) const {
@@ -230,6 +253,8 @@ class Search {
         return PortsFitNow(n);
       case Behind::kPortsAndAmounts:
         return PortsFitNow(n) && AmountsFitNow(n);
+      case Behind::kPortsAmountsAndSpread:
+        return PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).kind != ReasonKind::kSpread;
     }
     return true;
   }
@@ -270,6 +295,7 @@ class Search {
            .devices = claim.devices,
            .port_conflicts =
                model::CountConflicts(ports_, state_.vocabulary().bundles.Ports(claim.bundle)),
+           .spread = spread_.hard() ? spread_.TakenBy(claim.owner, n) : 0,
            .amounts = static_cast<uint32_t>(scratch_.victim_amounts.size())});
       for (const ResourceAmount& a : requests_)
         scratch_.victim_amounts.push_back(
@@ -291,6 +317,7 @@ class Search {
     for (size_t i = 0; i < requests_.size(); ++i)
       room.amounts[i] += sign * scratch_.victim_amounts[victim.amounts + i];
     room.port_conflicts -= static_cast<uint32_t>(sign) * victim.port_conflicts;
+    TakeFromSpread(room, victim.spread, sign);
     if (gpu_.none()) return;
     for (uint32_t rest = victim.devices.mask; rest != 0; rest &= rest - 1) {
       room.devices[static_cast<size_t>(std::countr_zero(rest))] +=
@@ -315,7 +342,7 @@ class Search {
     for (size_t i = 0; i < requests_.size(); ++i) {
       if (requests_[i].amount > room.amounts[i]) return false;
     }
-    return DevicesFit(n, room);
+    return SpreadOf(n, room).fits() && DevicesFit(n, room);
   }
 
   [[nodiscard]] model::Verdict VerdictOf(NodeId n, const Room& room) const {
@@ -324,8 +351,13 @@ class Search {
     for (size_t i = 0; i < requests_.size(); ++i)
       lacking |= uint64_t{requests_[i].amount > room.amounts[i]} << i;
     if (lacking != 0) return {.kind = ReasonKind::kInsufficient, .lacking = lacking};
+    if (const model::Verdict verdict = SpreadOf(n, room); !verdict.fits()) return verdict;
     if (!DevicesFit(n, room)) return {.kind = ReasonKind::kDevices};
     return {};
+  }
+
+  [[nodiscard]] model::Verdict SpreadOf(NodeId n, const Room& room) const {
+    return spread_.hard() ? spread_.FilterWithout(n, room.spread_gone) : model::Verdict{};
   }
 
   [[nodiscard]] bool Disrupted(const model::BudgetTable::Budget& budget,
@@ -423,6 +455,7 @@ class Search {
   const model::GpuDemand gpu_;
   const std::span<const ResourceAmount> requests_;
   const std::span<const model::HostPort> ports_;
+  const SpreadQuery spread_;
   PreemptionScratch& scratch_;
 };
 
@@ -515,9 +548,10 @@ Preemption Find(const model::State& state, const Evaluator& evaluator, const Pre
                 Evictions evictions, PreemptionScratch& scratch) {
   Preemption best;
   Search search(state, preemptor, scratch, OthersPromises::kCount, evictions);
-  // A promise of its own is room for it alone, and what budgets allow changes without a node's.
+  // A promise of its own is room for it alone, and what budgets allow, or where pods of other nodes
+  // are, changes without a node's.
   const model::ClaimId promise = state.ledger().NodeClaimOf(preemptor.owner);
-  const bool remember = state.budgets().empty() && !promise.valid();
+  const bool remember = state.budgets().empty() && !promise.valid() && !search.LooksBeyond();
   if (!remember) scratch.known.clear();
   Recall(state, evaluator, preemptor, evictions, scratch);
   CollectBounds(state, search, scratch);

@@ -69,6 +69,7 @@ struct PreemptionScratch {
     bool marked = false;  // As a victim: by an earlier life of the scheduler, or somebody else.
     model::DeviceSlots devices;
     uint32_t port_conflicts = 0;  // With those that the preemptor asks for.
+    uint32_t spread = 0;          // SpreadQuery::TakenBy
     uint32_t amounts = 0;         // Where its amounts begin: one per request of the preemptor.
     bool violates = false;
     bool evicted = false;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,10 @@ using model::NameId;
 
 constexpr std::string_view kPodsName = "pods";
 constexpr std::string_view kNameField = "metadata.name";
+
+// Policies of topology spread constraints.
+constexpr std::string_view kHonor = "Honor";
+constexpr std::string_view kIgnore = "Ignore";
 
 constexpr std::string_view kNeverPreempts = "Never";
 constexpr std::string_view kDisruptionCondition = "DisruptionTarget";
@@ -323,7 +328,12 @@ void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec
   std::optional<std::vector<api::NodeSelectorTerm>> terms = pod.spec->required_node_affinity;
   if (terms.has_value()) {
     const std::optional<std::set<std::string>> names = NamesOf(*terms);
-    if (names.has_value() && names->size() == 1) {
+    // Which nodes count for a topology spread constraint hangs on the name, too.
+    const auto honors = [](const api::TopologySpreadConstraint& one) {
+      return one.node_affinity_policy != kIgnore;
+    };
+    const bool spreads = std::ranges::any_of(pod.spec->spread_constraints, honors);
+    if (names.has_value() && names->size() == 1 && !spreads) {
       pin = {.kind = model::PinKind::kAffinity, .node = selectors.Name(*names->begin())};
       terms = WithoutName(*terms);
     } else if (names.has_value()) {
@@ -348,6 +358,62 @@ void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec
                            .weight = static_cast<uint32_t>(std::clamp<int64_t>(p.weight, 0, 100))});
   }
   if (!preferences.empty()) spec.preferences = vocabulary.preferences.Intern(preferences);
+}
+
+// ---- Topology spread -----------------------------------------------------------------------
+
+// Nothing of one that can't be understood: it selects no pod, as upstream.
+std::optional<std::vector<model::PodRequirement>> PodRequirementsOf(
+    const api::LabelSelector& selector) {
+  std::vector<model::PodRequirement> requirements;
+  for (const auto& [key, value] : selector.match_labels)
+    requirements.push_back({.key = key, .values = {value}});
+  for (const api::Requirement& r : selector.match_expressions) {
+    const auto op = OpOf(r.op);
+    const bool of_labels = op.has_value() && *op != model::SelectorOp::kGt &&
+                           *op != model::SelectorOp::kLt && Valid(r, *op);
+    if (!of_labels) return std::nullopt;
+    requirements.push_back({.key = r.key, .op = *op, .values = r.values});
+  }
+  return requirements;
+}
+
+// With the pod's own values of matchLabelKeys, which the API server has put into the selector
+// already if it is of 1.34 or later.
+model::SpreadConstraint SpreadOf(const api::Pod& pod, const api::TopologySpreadConstraint& one,
+                                 model::Vocabulary& vocabulary) {
+  model::SpreadConstraint out{
+      .key = vocabulary.names.Intern(one.topology_key),
+      .max_skew = static_cast<uint32_t>(std::clamp<int64_t>(one.max_skew, 1, INT32_MAX)),
+      .min_domains =
+          static_cast<uint32_t>(std::clamp<int64_t>(one.min_domains.value_or(1), 1, INT32_MAX)),
+      .hard = one.hard() ? 1u : 0u,
+      .honors_affinity = one.node_affinity_policy != kIgnore ? 1u : 0u,
+      .honors_taints = one.node_taints_policy == kHonor ? 1u : 0u};
+  if (!one.label_selector.has_value()) return out;
+  auto requirements = PodRequirementsOf(*one.label_selector);
+  if (!requirements.has_value()) return out;
+  for (const std::string& key : one.match_label_keys) {
+    if (const auto value = api::Find(pod.meta.labels, key))
+      requirements->push_back({.key = key, .values = {std::string(*value)}});
+  }
+  std::ranges::sort(*requirements, {},
+                    [](const model::PodRequirement& r) { return std::tie(r.key, r.op, r.values); });
+  const model::PodSelector selector{.namespace_name = pod.meta.namespace_name,
+                                    .requirements = *std::move(requirements)};
+  out.selector = vocabulary.pod_selectors.Intern(model::PodSelectorText(selector));
+  out.selects_itself =
+      selector.Selects(model::PodLabelsText(pod.meta.namespace_name, pod.meta.labels)) ? 1 : 0;
+  return out;
+}
+
+model::SpreadListId InternSpread(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  // The class of a bound pod decides nothing any more.
+  if (pod.spec->spread_constraints.empty() || !pod.node_name.empty()) return {};
+  std::vector<model::SpreadConstraint> constraints;
+  for (const api::TopologySpreadConstraint& one : pod.spec->spread_constraints)
+    constraints.push_back(SpreadOf(pod, one, vocabulary));
+  return vocabulary.spreads.Intern(constraints);
 }
 
 // ---- Features ------------------------------------------------------------------------------
@@ -393,6 +459,11 @@ struct Demands {
 Result<Demands> DemandsOf(const api::Pod& pod, const model::Vocabulary& vocabulary,
                           std::vector<std::string>* left_out) {
   const bool bound = !pod.node_name.empty();
+  if (!bound && pod.spec->spread_constraints.size() > model::kSpreadConstraintsMax) {
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("spec.topologySpreadConstraints: must have at most {} items",
+                            model::kSpreadConstraintsMax));
+  }
   const api::ResourceList requests = api::PendingRequests(pod);
   const Result<model::GpuDemand> gpu = GpuDemandOf(requests);
   if (!gpu) return std::unexpected(gpu.error());
@@ -413,6 +484,7 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   spec.scoring = InternScoring(api::PendingScoring(pod), vocabulary);
   Select(pod, vocabulary, spec, out.pin);
   spec.tolerations = InternTolerations(pod.spec->tolerations, vocabulary);
+  spec.spread = InternSpread(pod, vocabulary);
   spec.features = InternFeatures(pod, vocabulary);
   if (const auto models = ModelsOf(pod); models.has_value() && !spec.gpu.none()) {
     std::vector<NameId> ids;
@@ -437,8 +509,10 @@ Result<SpecFacts> SpecFactsOf(const api::Pod& pod, model::Vocabulary& vocabulary
   };
 }
 
-// Whether no container says what it has in truth, which counts beside what the spec asks for.
+// Whether the spec says all: no container says what it has in truth, which counts beside what it
+// asks for, and nothing hangs on the pod's own labels.
 bool FollowFromSpec(const api::Pod& pod) {
+  if (!pod.spec->spread_constraints.empty()) return false;
   const auto says = [](const api::ContainerStatus& status) { return status.actual.has_value(); };
   return !pod.pod_actual.has_value() && std::ranges::none_of(pod.container_statuses, says) &&
          std::ranges::none_of(pod.init_container_statuses, says);
@@ -645,18 +719,7 @@ model::BudgetUpsert BudgetFacts(const api::PodDisruptionBudget& budget) {
       .key = KeyOf(budget.meta), .uid = budget.meta.uid, .allowed = budget.disruptions_allowed};
   for (const api::DisruptedPod& pod : budget.disrupted_pods) facts.disrupted.push_back(pod.name);
   if (!budget.selector.has_value()) return facts;
-  for (const auto& [key, value] : budget.selector->match_labels)
-    facts.selector.push_back({.key = key, .values = {value}});
-  for (const api::Requirement& r : budget.selector->match_expressions) {
-    const auto op = OpOf(r.op);
-    const bool of_labels = op.has_value() && *op != model::SelectorOp::kGt &&
-                           *op != model::SelectorOp::kLt && Valid(r, *op);
-    if (!of_labels) {
-      facts.selector.clear();
-      return facts;
-    }
-    facts.selector.push_back({.key = r.key, .op = *op, .values = r.values});
-  }
+  facts.selector = PodRequirementsOf(*budget.selector).value_or(decltype(facts.selector)());
   return facts;
 }
 

@@ -193,6 +193,55 @@ def preferred_affinity(test):
         test.placed(f"wants-{which}", f"{group}-{which}")
 
 
+@case("pods spread over zones as their constraints ask, and wait where they can't", needs=SCHEDULER)
+def topology_spread(test):
+    group = test.unique("zones")
+    key = f"e2e.berth.dev/{group}"
+    test.make_node(f"{group}-a", cpu="8", labels={"row": group, key: "a"})
+    test.make_node(f"{group}-b", cpu="1", labels={"row": group, key: "b"})
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    spec = {
+        "nodeSelector": {"row": group},
+        "tolerations": [TOLERATION],
+        "topologySpreadConstraints": [constraint],
+    }
+    for i in range(4):
+        test.create(test.path("pods"), objects.pod(f"p{i}", cpu="1", labels={"app": "web"}, **spec))
+
+    def placed():
+        return [p["spec"]["nodeName"] for p in test.pods() if p["spec"].get("nodeName")]
+
+    # Zone b has room for one, so zone a may have two.
+    test.wait("three are placed", lambda: len(placed()) == 3)
+    test.stays("two in zone a", lambda: sorted(placed()) == [f"{group}-a"] * 2 + [f"{group}-b"])
+    (waits,) = (p["metadata"]["name"] for p in test.pods() if not p["spec"].get("nodeName"))
+    test.unschedulable(
+        waits,
+        r"^0/\d+ nodes are available: 1 Insufficient cpu, "
+        r"1 node\(s\) didn't match pod topology spread constraints, "
+        r"\d+ node\(s\) didn't match Pod's node affinity/selector\.",
+    )
+    # What leaves zone a makes room there, in the constraint's sense.
+    (leaves, *_) = (
+        p["metadata"]["name"] for p in test.pods() if p["spec"].get("nodeName") == f"{group}-a"
+    )
+    test.http("DELETE", test.path("pods", leaves), {"gracePeriodSeconds": 0}, status=200)
+    test.wait("the fourth is placed", lambda: test.node_of(waits) == f"{group}-a")
+    # Without the label a node is in no domain.
+    test.create(
+        test.path("pods"),
+        objects.pod("lost", labels={"app": "web"}, **spec | {
+            "topologySpreadConstraints": [constraint | {"topologyKey": f"{key}-other"}],
+        }),
+    )
+    test.unschedulable("lost", r"2 node\(s\) didn't match pod topology spread constraints \(missing required label\)")
+
+
 @case("pods spread over equal nodes, and none takes more than it has", needs=SCHEDULER, seconds=3)
 def spread(test):
     group = test.unique("row")

@@ -24,6 +24,7 @@
 #include "place/evaluate.h"
 #include "place/formulas.h"
 #include "place/preempt.h"
+#include "place/spread.h"
 #include "reading.h"
 #include "translate/facts.h"
 #include "translate/text.h"
@@ -40,21 +41,17 @@ constexpr int kSkipped = 77;  // As ctest knows it.
 constexpr int kFailuresShownMax = 20;
 
 const std::set<std::string_view> kFamilies = {
-    "fit", "taints", "node-affinity", "ports", "declared-features", "preemption", "nominated"};
+    "fit",        "taints",   "node-affinity", "topology-spread", "ports", "declared-features",
+    "preemption", "nominated"};
 
 // Whose filters decide whether a pod stays when victims are taken away and put back, and are not
 // built here. (Those of storage and claims are skipped in both families.)
-const std::set<std::string_view> kForeignWithVictims = {"PodTopologySpread", "InterPodAffinity"};
+const std::set<std::string_view> kForeignWithVictims = {"InterPodAffinity"};
 
 // Whose verdicts are given here; and no plugin's.
-const std::set<std::string_view> kPlugins = {"",
-                                             "NodeUnschedulable",
-                                             "NodeName",
-                                             "TaintToleration",
-                                             "NodeAffinity",
-                                             "NodePorts",
-                                             "NodeResourcesFit",
-                                             "NodeDeclaredFeatures"};
+const std::set<std::string_view> kPlugins = {
+    "",          "NodeUnschedulable", "NodeName",          "TaintToleration",     "NodeAffinity",
+    "NodePorts", "NodeResourcesFit",  "PodTopologySpread", "NodeDeclaredFeatures"};
 
 struct Tally {
   int64_t passed = 0;
@@ -172,6 +169,9 @@ class PodCheck {
     if (!facts) return report_.Broken(facts.error().message);
     Pin(*facts, engine_.vocabulary());
     facts_ = *facts;
+    // Pods of domains are counted once a pod asks.
+    with_pod_ = engine_;
+    with_pod_.Apply(facts_);
     Filters();
     FastPath();
     Scores();
@@ -207,8 +207,12 @@ class PodCheck {
   }
 
   [[nodiscard]] model::Verdict Verdict(model::NodeId n) const {
-    const model::Viewer viewer{.priority = facts_.priority};
-    return evaluator_.Filter(state_, facts_.class_id, n, &viewer, facts_.pin);
+    const bool spreads = state_.vocabulary().classes.at(facts_.class_id).spread.valid();
+    const model::State& state = spreads ? with_pod_.state() : state_;
+    const model::PodId pod = with_pod_.state().FindPod(facts_.uid);
+    const model::Viewer viewer{.owner = spreads ? state.OwnerOf(pod) : model::OwnerId{},
+                               .priority = facts_.priority};
+    return evaluator_.Filter(state, facts_.class_id, n, &viewer, facts_.pin);
   }
 
   [[nodiscard]] std::string VerdictText(const model::Verdict& verdict) const {
@@ -246,12 +250,11 @@ class PodCheck {
 
   // The column path and materialised selectors say what the plain path says.
   void FastPath() {
-    cycle::Engine fork = engine_;
-    fork.Apply(facts_);
     place::Evaluation all;
-    evaluator_.EvaluateAll(fork.state(), facts_.class_id, all);
+    evaluator_.EvaluateAll(with_pod_.state(), facts_.class_id, all);
     for (const model::NodeId n : Nodes()) {
-      const model::Verdict plain = evaluator_.Filter(state_, facts_.class_id, n, nullptr);
+      const model::Verdict plain =
+          evaluator_.Filter(state_, facts_.class_id, n, nullptr, {}, place::Reach::kNode);
       report_.Check("columns agree: filters", std::string(translate::ToString(all.kinds[n.value])),
                     std::string(translate::ToString(plain.kind)));
       if (!plain.fits()) continue;
@@ -269,13 +272,17 @@ class PodCheck {
     if (scores == nullptr) return;
     place::Extremes extremes;
     std::map<std::string, model::NodeId> feasible;
+    std::vector<model::NodeId> fitting;
     for (const model::NodeId n : Nodes()) {
       if (!Verdict(n).fits()) continue;
+      fitting.push_back(n);
       feasible.emplace(state_.NameOf(state_.nodes().name(n)), n);
       const model::NodeScore score = evaluator_.Score(state_, facts_.class_id, n);
       extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
       extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
     }
+    std::vector<int32_t> spread;
+    place::ScoreSpread(with_pod_.state(), facts_.class_id, fitting, spread);
     for (const auto& [name, expected] : scores->as_object()) {
       const auto found = feasible.find(std::string(name));
       if (found == feasible.end()) continue;  // Reported with the feasible set.
@@ -293,7 +300,14 @@ class PodCheck {
           {score.taints_raw, place::NormalTaints(score.taints_raw, extremes.taints_max)});
       One(by_plugin, "NodeAffinity",
           {score.affinity_raw, place::NormalAffinity(score.affinity_raw, extremes.affinity_max)});
-      CheckTotal(by_plugin, evaluator_.Total(score, extremes));
+      int64_t total = evaluator_.Total(score, extremes);
+      if (!spread.empty()) {
+        const auto place = static_cast<size_t>(std::ranges::find(fitting, n) - fitting.begin());
+        total += place::kSpreadWeight * spread[place];
+        report_.Check("PodTopologySpread normal", int64_t{spread[place]},
+                      by_plugin.at("PodTopologySpread").as_array()[1].as_int64());
+      }
+      CheckTotal(by_plugin, total, !spread.empty());
     }
   }
 
@@ -314,12 +328,13 @@ class PodCheck {
   }
 
   // The total without the plugins that are not built here.
-  void CheckTotal(const api::JsonObject& by_plugin, int64_t total) {
+  void CheckTotal(const api::JsonObject& by_plugin, int64_t total, bool spreads) {
     int64_t others = 0;
     for (const auto& [plugin, numbers] : by_plugin) {
       const std::string_view name = plugin;
       if (name == "total" || name == "NodeResourcesFit" || name == "TaintToleration" ||
-          name == "NodeAffinity" || name == "NodeResourcesBalancedAllocation") {
+          name == "NodeAffinity" || name == "NodeResourcesBalancedAllocation" ||
+          (spreads && name == "PodTopologySpread")) {
         continue;
       }
       others += numbers.as_array()[1].as_int64() * numbers.as_array()[2].as_int64();
@@ -362,6 +377,7 @@ class PodCheck {
   const api::JsonObject& expect_;
   Report& report_;
   model::PodUpsert facts_;
+  cycle::Engine with_pod_;
   bool others_count_ = false;
 };
 

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "model/ids.h"
+#include "model/intern.h"
+#include "model/pod_labels.h"
+#include "model/spread.h"
+
+namespace berth::model {
+
+// How many pods each domain of each topology spread constraint has: what the filter and the score
+// of PodTopologySpread read instead of all pods.
+//
+// It is kept for the classes that were tracked, from claims as the ledger charges them: a pod
+// counts where it has a claim, held or releasing, until it is being deleted. What is tried in a
+// transaction counts while it is tried. Promises don't count.
+//
+// Derived: the audit works it out anew from claims and nodes. Cost: of a claim that comes or goes
+// O(constraints that select its pod x log of the different counts), nothing where none does; of a
+// node whose labels, taints or existence changed O(constraints); of a new class O(nodes + claims).
+class SpreadIndex {
+ public:
+  static constexpr uint32_t kNone = 0xffffffff;
+
+  // One constraint of one class, with its domains: the values of the key on the nodes that count
+  // for it.
+  class Domains {
+   public:
+    // Bounds their numbers: there may be less of them.
+    [[nodiscard]] uint32_t rows() const { return static_cast<uint32_t>(rows_.size()); }
+    // The domain of a value; kNone when no node that counts has it.
+    [[nodiscard]] uint32_t Find(NameId value) const;
+    // That of a node; kNone when the node doesn't count.
+    [[nodiscard]] uint32_t OfNode(NodeId n) const {
+      return n.value < of_node_.size() ? of_node_[n.value] : kNone;
+    }
+    [[nodiscard]] int32_t count(uint32_t domain) const { return rows_[domain].count; }
+    // The least count of all domains, where that of `domain` (or of none) is `count` instead. 0
+    // when there are fewer than `domains_min`.
+    [[nodiscard]] int32_t Least(uint32_t domains_min, uint32_t domain, int32_t count) const;
+
+   private:
+    friend class SpreadIndex;
+    struct Row {
+      uint32_t nodes = 0;  // 0: there is no such domain now.
+      int32_t count = 0;
+    };
+    void Put(NodeId n, NameId value, int32_t pods_there);
+    void Count(NodeId n, int32_t by);
+    void Change(Row& row, uint32_t nodes, int32_t count);
+
+    uint32_t selector_ = kNone;  // Of the index's.
+    std::vector<uint32_t> of_node_;
+    std::map<NameId, uint32_t> by_value_;
+    std::vector<Row> rows_;
+    std::map<int32_t, uint32_t> by_count_;  // How many domains have so many pods.
+    uint32_t live_count_ = 0;
+  };
+
+  [[nodiscard]] bool empty() const { return classes_.empty(); }
+  [[nodiscard]] bool tracks(ClassId class_id) const { return classes_.contains(class_id); }
+  // By constraint, in the class's order. REQUIRES: tracks(class_id).
+  [[nodiscard]] const std::vector<Domains>& Of(ClassId class_id) const {
+    return classes_.at(class_id);
+  }
+  // How many pods on the node the constraint's selector counts.
+  [[nodiscard]] int32_t PodsOn(const Domains& domains, NodeId n) const;
+  // Whether the constraint's selector selects the pod. Unlike in counts, an empty one does.
+  [[nodiscard]] bool Selects(const Domains& domains, OwnerId pod) const;
+
+  // Who was told apart by it moved since TakeMoved: whether it can help one of the class.
+  [[nodiscard]] bool moved() const { return !moved_.empty(); }
+  [[nodiscard]] bool Moved(ClassId class_id) const;
+  void TakeMoved() { moved_.clear(); }
+  // Of a pod whose claims changed for good.
+  void NoteMoved(OwnerId pod);
+
+  // Pods on nodes, as the ledger charges them.
+  void Count(OwnerId pod, NodeId n, int32_t by);
+
+  // The pod's labels, of which `text` is PodLabelsText. Its claims are counted by whoever calls.
+  void SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text);
+  // The list of labels is no pod's any more, and its id may be given again.
+  void ForgetLabels(PodLabelsId labels);
+
+  // The constraints of a class. Returns the index's numbers of selectors that are new: their pods
+  // are to be counted by CountNew, and then nodes be told by Put.
+  std::vector<uint32_t> Track(ClassId class_id, std::span<const SpreadConstraint> constraints,
+                              const StringTable<PodSelectorId>& selectors,
+                              const StringTable<PodLabelsId>& labels);
+  void CountNew(std::span<const uint32_t> selectors, OwnerId pod, NodeId n);
+  // Nobody asks for the class any more.
+  void Untrack(ClassId class_id);
+  // What the node is to a constraint: its domain is of that value, or (invalid) it doesn't count.
+  void Put(ClassId class_id, size_t constraint, NodeId n, NameId value);
+  [[nodiscard]] std::vector<ClassId> Tracked() const;
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  struct Selector {
+    PodSelector selector;
+    std::vector<int32_t> on_node;
+    std::vector<std::pair<ClassId, uint32_t>> uses;  // Constraints; without any nothing is counted.
+  };
+  [[nodiscard]] std::span<const uint32_t> SelectorsOf(OwnerId pod) const;
+  void Add(uint32_t selector, NodeId n, int32_t by);
+  void Match(PodLabelsId labels, std::string_view text);
+
+  std::map<ClassId, std::vector<Domains>> classes_;
+  std::vector<Selector> selectors_;
+  std::map<PodSelectorId, uint32_t> row_of_;
+  std::map<std::string, std::vector<uint32_t>, std::less<>> by_namespace_;
+  std::vector<PodLabelsId> labels_of_;  // By owner.
+  struct Matches {
+    bool known = false;
+    std::vector<uint32_t> selectors;  // Ascending.
+  };
+  std::vector<Matches> matches_;  // By labels.
+  std::vector<uint32_t> moved_;   // Selectors, ascending.
+};
+
+}  // namespace berth::model

@@ -1,0 +1,145 @@
+#include "place/spread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "place/formulas.h"
+
+namespace berth::place {
+
+using model::NameId;
+using model::NodeId;
+using model::ReasonKind;
+using model::SpreadConstraint;
+using model::SpreadIndex;
+using model::Verdict;
+
+SpreadQuery::SpreadQuery(const model::State& state, model::ClassId c, const model::Viewer* viewer)
+    : state_(state), index_(state.ledger().spreads()), viewer_(viewer) {
+  const model::SpreadListId spread = state.vocabulary().classes.at(c).spread;
+  if (!spread.valid()) return;
+  const std::span<const SpreadConstraint> all = state.vocabulary().spreads.View(spread);
+  hard_ = std::ranges::any_of(all, [](const SpreadConstraint& one) { return one.hard != 0; });
+  if (!hard_) return;
+  constraints_ = all;
+  domains_ = &index_.Of(c);
+  CHECK_LE(constraints_.size(), least_.size());
+  for (size_t i = 0; i < constraints_.size(); ++i)
+    least_[i] = (*domains_)[i].Least(constraints_[i].min_domains, SpreadIndex::kNone, 0);
+}
+
+bool SpreadQuery::Labelled(NodeId n) const {
+  return std::ranges::all_of(constraints_, [&](const SpreadConstraint& c) {
+    return c.hard == 0 || state_.LabelOf(n, c.key).valid();
+  });
+}
+
+Verdict SpreadQuery::Filter(NodeId n) const { return FilterWithout(n, {}); }
+
+int32_t SpreadQuery::Promised(const SpreadIndex::Domains& domains, NodeId n) const {
+  const model::AccountTable& nodes = state_.ledger().nodes();
+  if (viewer_ == nullptr || !nodes.has_reserved(n.value)) return 0;
+  int32_t count = 0;
+  for (model::ClaimId id = nodes.first_reserved(n.value); id.valid();
+       id = state_.ledger().claim(id).next_in_account) {
+    const model::Claim& claim = state_.ledger().claim(id);
+    if (claim.owner == viewer_->owner || claim.priority < viewer_->priority) continue;
+    count += index_.Selects(domains, claim.owner) ? 1 : 0;
+  }
+  return count;
+}
+
+Verdict SpreadQuery::FilterWithout(NodeId n, std::span<const int32_t> gone) const {
+  for (size_t i = 0; i < constraints_.size(); ++i) {
+    const SpreadConstraint& c = constraints_[i];
+    if (c.hard == 0) continue;
+    const SpreadIndex::Domains& domains = (*domains_)[i];
+    const uint32_t domain = domains.OfNode(n);
+    int32_t count = 0;
+    int32_t least = least_[i];
+    if (domain == SpreadIndex::kNone) {
+      // The node doesn't count: what comes there or leaves it changes nothing.
+      const NameId value = state_.LabelOf(n, c.key);
+      if (!value.valid()) return {.kind = ReasonKind::kSpreadLabel, .unresolvable = true};
+      if (const uint32_t of_value = domains.Find(value); of_value != SpreadIndex::kNone)
+        count = domains.count(of_value);
+    } else {
+      const int32_t by = Promised(domains, n) - (gone.empty() ? 0 : gone[i]);
+      count = domains.count(domain) + by;
+      if (by != 0) least = domains.Least(c.min_domains, domain, count);
+    }
+    if (int64_t{count} + c.selects_itself - least > int64_t{c.max_skew})
+      return {.kind = ReasonKind::kSpread};
+  }
+  return {};
+}
+
+uint32_t SpreadQuery::TakenBy(model::OwnerId pod, NodeId n) const {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < constraints_.size(); ++i) {
+    const SpreadIndex::Domains& domains = (*domains_)[i];
+    const bool counts = constraints_[i].hard != 0 && domains.OfNode(n) != SpreadIndex::kNone;
+    bits |= uint32_t{counts && index_.Selects(domains, pod)} << i;
+  }
+  return bits;
+}
+
+// ---- Scores ------------------------------------------------------------------------------------
+
+void ScoreSpread(const model::State& state, model::ClassId c, std::span<const NodeId> fitting,
+                 std::vector<int32_t>& out) {
+  constexpr std::string_view kHostname = "kubernetes.io/hostname";
+  out.clear();
+  const model::SpreadListId spread = state.vocabulary().classes.at(c).spread;
+  if (!spread.valid()) return;
+  const std::span<const SpreadConstraint> constraints = state.vocabulary().spreads.View(spread);
+  const SpreadIndex& index = state.ledger().spreads();
+  const std::vector<SpreadIndex::Domains>& domains = index.Of(c);
+  const NameId hostname = state.vocabulary().names.Find(kHostname);
+  std::vector<size_t> soft;
+  for (size_t i = 0; i < constraints.size(); ++i) {
+    if (constraints[i].hard == 0) soft.push_back(i);
+  }
+  if (soft.empty()) return;
+
+  // A node that lacks a key is ignored; any other that fits counts.
+  const SpreadIndex::Domains& first = domains[soft.front()];
+  std::vector<double> sums(fitting.size(), 0);
+  for (const size_t i : soft) {
+    const bool by_host = constraints[i].key == hostname;
+    std::vector<uint8_t> seen(domains[i].rows());
+    size_t size = 0;
+    for (const NodeId n : fitting) {
+      if (const uint32_t domain = domains[i].OfNode(n); domain != SpreadIndex::kNone)
+        size += by_host || std::exchange(seen[domain], uint8_t{1}) == 0 ? 1 : 0;
+    }
+    const double weight = Log(size + 2);
+    for (size_t k = 0; k < fitting.size(); ++k) {
+      const uint32_t domain = domains[i].OfNode(fitting[k]);
+      if (domain == SpreadIndex::kNone) continue;
+      const int32_t count =
+          by_host ? index.PodsOn(domains[i], fitting[k]) : domains[i].count(domain);
+      sums[k] += SpreadScore(count, weight, constraints[i].max_skew);
+    }
+  }
+  std::vector<int64_t> raw(fitting.size(), 0);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t most = 0;
+  for (size_t k = 0; k < fitting.size(); ++k) {
+    if (first.OfNode(fitting[k]) == SpreadIndex::kNone) continue;
+    raw[k] = std::llround(sums[k]);
+    least = std::min(least, raw[k]);
+    most = std::max(most, raw[k]);
+  }
+  out.resize(fitting.size());
+  for (size_t k = 0; k < fitting.size(); ++k) {
+    const bool ignored = first.OfNode(fitting[k]) == SpreadIndex::kNone;
+    out[k] = ignored ? 0 : static_cast<int32_t>(NormalSpread(raw[k], least, most));
+  }
+}
+
+}  // namespace berth::place
