@@ -171,9 +171,9 @@ TEST_F(Spread, FewerDomainsThanAreAskedForCountAsEmpty) {
 
 TEST_F(Spread, NodesWhoseTaintsAreNotToleratedMayCount) {
   Node("a1", "a");
-  engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "b1",
-                                                     .labels = {{"zone", "b"}},
-                                                     .taints = {{.key = "k"}}}));
+  engine.Apply(
+      FactsOf(engine.vocabulary(),
+              TestNode{.name = "b1", .labels = {{"zone", "b"}}, .taints = {{.key = "k"}}}));
   TestPod pod = Web("counts-b");
   Put(Web("there"), "a1");
   Put(pod);
@@ -248,6 +248,34 @@ TEST_F(Spread, AGangSpreadsWithinOneDecision) {
   std::ranges::sort(nodes);
   ASSERT_EQ(nodes.size(), 3u);
   EXPECT_NE(nodes.front(), nodes.back());
+}
+
+// Nothing is freed by what lifts it.
+TEST_F(Spread, AGangThatWaitsIsLookedAtWhenTheLeastDomainGetsAPod) {
+  Node("a1", "a");
+  Node("b1", "b", 0);
+  Put(Web("there"), "a1");
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 1}));
+  TestPod waits = Web("waits");
+  waits.group = "g";
+  Put(waits);
+  EXPECT_EQ(Cycle(), Lines{});
+  Put(Web("foreign"), "b1");
+  EXPECT_EQ(engine.wake_at(), Instant{});
+  EXPECT_EQ(Cycle(), Lines{"waits a1"});
+}
+
+// Who holds a promise is tried there again when that is what kept it from the node.
+TEST_F(Spread, AHolderIsTriedAgainWhenTheLeastDomainGetsAPod) {
+  Node("a1", "a");
+  Node("b1", "b", 0);
+  Put(Web("there"), "a1");
+  TestPod promised = Web("promised");
+  promised.nominated = "a1";
+  Put(promised);
+  EXPECT_EQ(Cycle(), Lines{});
+  Put(Web("foreign"), "b1");
+  EXPECT_EQ(Cycle(), Lines{"promised a1"});
 }
 
 TEST_F(Spread, TheWatchdogFindsAnEngineThatIsDeafToIt) {

@@ -70,8 +70,7 @@ bool MeetsAll(std::span<const PodRequirement> requirements, std::string_view lab
 }
 
 bool PodSelector::Selects(std::string_view labels_text) const {
-  return NamespaceOfPodLabels(labels_text) == namespace_name &&
-         MeetsAll(requirements, labels_text);
+  return NamespaceOfPodLabels(labels_text) == namespace_name && MeetsAll(requirements, labels_text);
 }
 
 // Namespace, then of each requirement its key, its operator as a digit with a "+" for each value,

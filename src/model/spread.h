@@ -14,10 +14,10 @@ struct SpreadConstraint {
   NameId key;              // The label of nodes whose values are the domains.
   uint32_t max_skew = 1;
   uint32_t min_domains = 1;
-  uint32_t hard = 0;                // DoNotSchedule; else it is for scores.
-  uint32_t honors_affinity = 1;     // Domains are of nodes that the pod selects,
-  uint32_t honors_taints = 0;       // and whose taints it tolerates.
-  uint32_t selects_itself = 0;      // The selector matches the pod.
+  uint32_t hard = 0;             // DoNotSchedule; else it is for scores.
+  uint32_t honors_affinity = 1;  // Domains are of nodes that the pod selects,
+  uint32_t honors_taints = 0;    // and whose taints it tolerates.
+  uint32_t selects_itself = 0;   // The selector matches the pod.
   auto operator<=>(const SpreadConstraint&) const = default;
 };
 using SpreadTable = InternTable<SpreadConstraint, SpreadListId>;  // In the pod's order.

@@ -154,10 +154,9 @@ std::vector<uint32_t> SpreadIndex::Track(ClassId class_id,
     const auto [at, fresh] =
         row_of_.emplace(constraints[i].selector, static_cast<uint32_t>(selectors_.size()));
     if (fresh) {
-      selectors_.push_back(
-          {.selector = ParsePodSelector(selectors.View(constraints[i].selector)),
-           .on_node = {},
-           .uses = {}});
+      selectors_.push_back({.selector = ParsePodSelector(selectors.View(constraints[i].selector)),
+                            .on_node = {},
+                            .uses = {}});
       by_namespace_[selectors_.back().selector.namespace_name].push_back(at->second);
     }
     all[i].selector_ = at->second;

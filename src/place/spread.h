@@ -35,12 +35,10 @@ class SpreadQuery {
   // is gone (bit i: the i-th), and what the node says when so many are gone from it. As upstream,
   // who is evicted is taken from what an empty selector counts, too, though it never counted.
   [[nodiscard]] uint32_t TakenBy(model::OwnerId pod, model::NodeId n) const;
-  [[nodiscard]] model::Verdict FilterWithout(model::NodeId n,
-                                             std::span<const int32_t> gone) const;
+  [[nodiscard]] model::Verdict FilterWithout(model::NodeId n, std::span<const int32_t> gone) const;
 
  private:
-  [[nodiscard]] int32_t Promised(const model::SpreadIndex::Domains& domains,
-                                 model::NodeId n) const;
+  [[nodiscard]] int32_t Promised(const model::SpreadIndex::Domains& domains, model::NodeId n) const;
 
   const model::State& state_;
   const model::SpreadIndex& index_;
