@@ -157,6 +157,7 @@ void State::ApplyNode(const NodeUpsert& facts) {
   }
   if (Assign(nodes_.ready_[row], static_cast<uint8_t>(facts.ready ? 1 : 0))) kinds |= kTouchReady;
   if (Assign(nodes_.gpu_model_[row], facts.gpu_model)) kinds |= kTouchDevices;
+  images_.Set(n, facts.images);
   SetAmounts(n, facts, kinds);
   if (kinds != 0) touches_.Add(n, kinds);
   if ((kinds & kTouchAdded) != 0) {
@@ -209,6 +210,7 @@ void State::RemoveNode(const NodeRemove& facts) {
   nodes_.taints_[row] = TaintListId{};
   nodes_.features_[row] = NameListId{};
   nodes_.gpu_model_[row] = NameId{};
+  images_.Set(n, {});
   TouchKinds kinds = kTouchRemoved;
   SetAmounts(n, NodeUpsert{}, kinds);
   MatchSelectors(n);
@@ -734,6 +736,7 @@ void State::AddTo(Hasher& hasher) const {
   vocabulary_.AddTo(hasher);
   labels_.AddTo(hasher);
   nodes_.AddTo(hasher);
+  images_.AddTo(hasher);
   pods_.AddTo(hasher);
   ledger_.AddTo(hasher);
   queues_.AddTo(hasher);

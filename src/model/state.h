@@ -18,6 +18,7 @@
 #include "model/flavors.h"
 #include "model/groups.h"
 #include "model/homeless.h"
+#include "model/images.h"
 #include "model/ledger.h"
 #include "model/nodes.h"
 #include "model/pods.h"
@@ -96,6 +97,7 @@ class State {
   [[nodiscard]] const std::vector<QueueName>& relieved_queues() const { return relieved_queues_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
+  [[nodiscard]] const ImageTable& images() const { return images_; }
   // Of nodes; a list without a node is forgotten.
   [[nodiscard]] const LabelTable& labels() const { return labels_; }
   [[nodiscard]] const PodTable& pods() const { return pods_; }
@@ -542,6 +544,7 @@ class State {
   Vocabulary vocabulary_;
   LabelTable labels_;
   NodeTable nodes_;
+  ImageTable images_;
   PodTable pods_;
   Ledger ledger_;
   QueueTable queues_;
