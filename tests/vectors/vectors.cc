@@ -39,13 +39,15 @@ namespace {
 constexpr int kSkipped = 77;  // As ctest knows it.
 constexpr int kFailuresShownMax = 20;
 
-const std::set<std::string_view> kFamilies = {"fit",        "taints",   "node-affinity",
-                                              "ports",      "images",   "declared-features",
-                                              "preemption", "nominated"};
+const std::set<std::string_view> kFamilies = {"fit",        "taints",    "node-affinity",
+                                              "ports",      "images",    "declared-features",
+                                              "preemption", "nominated", "mixed"};
 
 // Whose filters decide whether a pod stays when victims are taken away and put back, and are not
-// built here. (Those of storage and claims are skipped in both families.)
-const std::set<std::string_view> kForeignWithVictims = {"PodTopologySpread", "InterPodAffinity"};
+// built here. (Those of claims for devices are skipped in all families.)
+const std::set<std::string_view> kForeignWithVictims = {"VolumeRestrictions", "NodeVolumeLimits",
+                                                        "VolumeBinding",      "VolumeZone",
+                                                        "PodTopologySpread",  "InterPodAffinity"};
 
 // Whose verdicts are given here; and no plugin's.
 const std::set<std::string_view> kPlugins = {"",
