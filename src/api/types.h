@@ -192,6 +192,7 @@ struct PodSpec {
   // called by the pod and the volume, the latter's.
   std::vector<std::string> claims;
   std::vector<std::string> ephemeral_volumes;
+  std::vector<std::string> image_volumes;  // References of volumes that are images.
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
   // "spec.affinity.podAffinity".
   std::vector<std::string> unsupported;
@@ -229,6 +230,13 @@ struct NodeCondition {
   bool operator==(const NodeCondition&) const = default;
 };
 
+// Of status.images.
+struct NodeImage {
+  std::vector<std::string> names;
+  int64_t size = 0;  // Bytes.
+  bool operator==(const NodeImage&) const = default;
+};
+
 struct Node {
   ObjectMeta meta;
   bool unschedulable = false;
@@ -238,6 +246,7 @@ struct Node {
   ResourceList allocatable;
   std::vector<NodeCondition> conditions;
   std::vector<std::string> declared_features;
+  std::vector<NodeImage> images;
   bool operator==(const Node&) const = default;
 };
 

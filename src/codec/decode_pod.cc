@@ -164,6 +164,11 @@ void ReadVolumes(Errors& errors, const Element& element, PodSpec& out) {
     ForMembers(errors, kField, item, [&](std::string_view key, const Element& value) {
       if (key == "name") Read(errors, kField, value, volume);
       if (key == "ephemeral") ephemeral = true;
+      if (key == "image") {
+        ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
+          if (name == "reference") Read(errors, kField, part, out.image_volumes.emplace_back());
+        });
+      }
       if (key == "persistentVolumeClaim") {
         ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
           if (name == "claimName") Read(errors, kField, part, out.claims.emplace_back());
@@ -419,6 +424,17 @@ void ReadPod(Errors& errors, const Element& element, Pod& out) {
 
 namespace {
 
+void ReadNodeImage(Errors& errors, const Element& element, api::NodeImage& out) {
+  constexpr std::string_view kField = "status.images";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "names") {
+      Read(errors, kField, value, out.names);
+    } else if (key == "sizeBytes") {
+      Read(errors, kField, value, out.size);
+    }
+  });
+}
+
 void ReadNodeCondition(Errors& errors, const Element& element, api::NodeCondition& out) {
   constexpr std::string_view kField = "status.conditions";
   ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
@@ -459,6 +475,10 @@ void ReadNode(Errors& errors, const Element& element, api::Node& out) {
       });
     } else if (key == "declaredFeatures") {
       Read(errors, "status.declaredFeatures", value, out.declared_features);
+    } else if (key == "images") {
+      ForItems(errors, "status.images", value, [&](const Element& item) {
+        ReadNodeImage(errors, item, out.images.emplace_back());
+      });
     }
   };
   ForMembers(errors, "node", element, [&](std::string_view key, const Element& value) {

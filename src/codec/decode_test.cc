@@ -52,7 +52,8 @@ constexpr std::string_view kPod =
     R"( "tolerationSeconds": 300}],
     "topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}],
     "hostname": "h", "subdomain": "s",
-    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}}],
+    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}},
+      {"name": "x", "image": {"reference": "j", "pullPolicy": "Never"}}],
     "resourceClaims": []},
   "status": {"phase": "Pending", "reason": "Evicted", "podIP": "10.0.0.1", "nominatedNodeName": "n2",)"
     R"( "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}],)"
@@ -98,6 +99,7 @@ TEST(DecodeTest, APodKeepsItsMetadataAndSpec) {
   EXPECT_EQ(pod->spec->hostname + "." + pod->spec->subdomain, "h.s");
   EXPECT_EQ(pod->other_pod_ips, std::vector<std::string>{"fd00::1"});
   EXPECT_EQ(pod->spec->claims, std::vector<std::string>{"c"});
+  EXPECT_EQ(pod->spec->image_volumes, std::vector<std::string>{"j"});
   EXPECT_TRUE(pod->spec->containers[0].restarts_all);
   EXPECT_TRUE(pod->spec->init_containers[0].restart_always);
   EXPECT_EQ(pod->spec->pod_requests, (api::ResourceList{{"cpu", 3000}}));
@@ -208,6 +210,7 @@ TEST(DecodeTest, NodesDecode) {
       DecodeNode(R"({"metadata":{"name":"n"},"spec":{"unschedulable":true,"podCIDR":"10.0.0.0/24",
       "taints":[{"key":"k","value":"v","effect":"NoExecute","timeAdded":"2026-01-02T03:04:05Z"}]},
       "status":{"capacity":{"cpu":"4","pods":"110"},"allocatable":{"memory":"1e3"},"declaredFeatures":["A"],
+      "images":[{"names":["i:1","i@sha256:1"],"sizeBytes":5},{}],
       "conditions":[{"type":"Ready","status":"True","reason":"R",)"
                  R"("lastHeartbeatTime":"2026-01-02T03:04:05Z"}]}})")
           .value();
@@ -217,6 +220,8 @@ TEST(DecodeTest, NodesDecode) {
   EXPECT_EQ(node.allocatable, (api::ResourceList{{"memory", 1000}}));
   EXPECT_EQ(node.conditions[0].type, "Ready");
   EXPECT_EQ(node.declared_features, std::vector<std::string>{"A"});
+  EXPECT_EQ(node.images,
+            (std::vector<api::NodeImage>{{.names = {"i:1", "i@sha256:1"}, .size = 5}, {}}));
 }
 
 TEST(DecodeTest, WorkloadsDecode) {

@@ -422,7 +422,7 @@ TEST(Scheduler, AnswersWhy) {
   EXPECT_NE(rig.Get("/debug/ledger").find(R"("held":500)"), std::string::npos);
   EXPECT_NE(rig.Get("/debug/ledger?node=n1").find(R"("pod":"ns/q")"), std::string::npos);
   EXPECT_NE(rig.Get("/metrics").find("berth_nodes 1\n"), std::string::npos);
-  EXPECT_NE(rig.Get("/metrics").find("berth_vocabulary_entries{table=\"classes\"} 2\n"),
+  EXPECT_NE(rig.Get("/metrics").find("berth_vocabulary_entries{table=\"classes\"} 4\n"),
             std::string::npos);
   EXPECT_EQ(rig.Get("/readyz"), "ok");
 }

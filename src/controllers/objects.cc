@@ -305,8 +305,11 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Read(kind, json, &ReadEndpoints, decoded);
     case api::KindId::kEndpointSlice:
       return Read(kind, json, &ReadSlice, decoded);
-    case api::KindId::kNode:
-      return Taken(kind, decoder_.Node(json), decoded);
+    case api::KindId::kNode: {
+      Result<api::Node> node = decoder_.Node(json);
+      if (node) node->images = {};  // Several times the rest of a node, and nobody here asks.
+      return Taken(kind, std::move(node), decoded);
+    }
     case api::KindId::kNamespace:
       return Taken(kind, decoder_.Namespace(json), decoded);
     case api::KindId::kLease:

@@ -50,8 +50,9 @@ uint32_t ClassCache::CatchUp(const model::State& state, const place::Evaluator& 
   ++uses_;
   const model::TouchLog& log = state.touches();
   const uint32_t rows_count = state.nodes().size();
-  const bool rebuild =
-      !current_ || position_ < log.begin() || log.end() - position_ > rows_count / 8 + 16;
+  const bool rebuild = !current_ || position_ < log.begin() ||
+                       log.end() - position_ > rows_count / 8 + 16 ||
+                       evaluator.SeenImages(state, class_id) != images_;
   if (rebuild) {
     Rebuild(state, evaluator);
     return rows_count;
@@ -74,6 +75,7 @@ uint32_t ClassCache::CatchUp(const model::State& state, const place::Evaluator& 
 
 void ClassCache::Rebuild(const model::State& state, const place::Evaluator& evaluator) {
   evaluator.EvaluateAll(state, class_id_, evaluation_);
+  images_ = evaluator.SeenImages(state, class_id_);
   CHECK_EQ(evaluation_.kinds.size(), size_t{state.nodes().size()});
   position_ = state.touches().end();
   current_ = whole_ = true;

@@ -12,7 +12,8 @@
 namespace berth::cycle {
 
 // Feasible set and node-local scores of one class, kept current from the touch log: only touched
-// nodes are evaluated again.
+// nodes are evaluated again. But scores by images hang on other nodes, too: when what they hang on
+// is another, all nodes are.
 //
 // What depends on the feasible set (normalisation) is worked out when a node is chosen: nodes are
 // grouped in buckets of equal raw scores, each with a heap of (local score, node order), so
@@ -89,6 +90,7 @@ class ClassCache {
   uint64_t position_ = 0;     // In the touch log.
   uint64_t order_epoch_ = 0;  // Of NodeTable's ranks when the heaps were built.
   place::Evaluation evaluation_;
+  place::ImagesSeen images_;         // What evaluation_ saw of them.
   bool whole_ = false;               // evaluation_ is as EvaluateAll left it.
   std::vector<uint16_t> bucket_of_;  // By node.
   std::vector<Bucket> buckets_;

@@ -324,8 +324,9 @@ std::vector<PodId> Engine::HoldersOfMoved(bool domains_changed) const {
     for (; id.valid(); id = ledger.claim(id).next_in_account) {
       const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
       if (!holder.valid() || !HasSpread(state_.pods().at(holder).class_id)) continue;
-      const bool moved =
-          domains_changed || ledger.spreads().Moved(state_.pods().at(holder).class_id);
+      const model::ClassId plain =
+          state_.vocabulary().classes.plain(state_.pods().at(holder).class_id);
+      const bool moved = domains_changed || ledger.spreads().Moved(plain);
       if (moved && IsJudged(holder)) holders.push_back(holder);
     }
   }
@@ -455,8 +456,9 @@ Engine::Choice Engine::Choose(PodId pod) {
   const model::Pod& row = state_.pods().at(pod);
   if (row.pin.kind != model::PinKind::kNone)
     return ChooseOn(pod, state_.nodes().Find(row.pin.node));
-  ClassCache& cache = caches_.Get(row.class_id, state_.nodes().size());
-  counters_.nodes_evaluated += cache.CatchUp(state_, options_.evaluator, row.class_id);
+  const model::ClassId scored = options_.evaluator.ScoredAs(state_, row.class_id);
+  ClassCache& cache = caches_.Get(scored, state_.nodes().size());
+  counters_.nodes_evaluated += cache.CatchUp(state_, options_.evaluator, scored);
   if (options_.evaluator.policy() == model::Policy::kRandom) return ChooseRandom(pod, cache);
   const ClassCache::Best best = cache.Choose(state_, options_.evaluator, ViewerOf(pod));
   return {.node = best.node, .score = best.score, .feasible_count = best.feasible_count};
@@ -477,6 +479,7 @@ bool Engine::Narrow(const Line& line) const {
 Engine::Choice Engine::ChooseNarrow(const Line& line, model::ReasonMask& reasons) const {
   const model::TouchLog& log = state_.touches();
   const model::Viewer viewer = ViewerOf(line.head);
+  const model::ClassId scored = state_.pods().at(line.head).class_id;
   std::vector<std::pair<NodeId, model::NodeScore>> fitting;
   place::Extremes extremes;
   for (uint64_t position = line.narrow_from; position < log.end(); ++position) {
@@ -487,7 +490,7 @@ Engine::Choice Engine::ChooseNarrow(const Line& line, model::ReasonMask& reasons
       reasons |= MaskOf(verdict.kind);
       continue;
     }
-    fitting.emplace_back(n, options_.evaluator.Score(state_, line.class_id, n));
+    fitting.emplace_back(n, options_.evaluator.Score(state_, scored, n));
     extremes.taints_max = std::max(extremes.taints_max, fitting.back().second.taints_raw);
     extremes.affinity_max = std::max(extremes.affinity_max, fitting.back().second.affinity_raw);
   }

@@ -71,15 +71,16 @@ bool IsPending(const model::State& state, PodId pod) {
   return state.pods().used(pod) && StageOf(state.pods().at(pod)) == PodStage::kPending;
 }
 
-// Whether a pod lets others go first: it, or one of its class that goes before it, failed a moment
-// ago.
+// Whether a pod lets others go first: it, or one that differs in images at most and goes before it,
+// failed a moment ago.
 bool BacksOff(const model::State& state, PodId pod, Instant now) {
   const model::Pod& row = state.pods().at(pod);
   for (uint32_t i = 0; i < state.pods().size(); ++i) {
     const PodId other{i};
     if (!IsPending(state, other)) continue;
     const model::Pod& its = state.pods().at(other);
-    if (its.class_id != row.class_id || its.pin != row.pin) continue;
+    const model::ClassTable& classes = state.vocabulary().classes;
+    if (classes.plain(its.class_id) != classes.plain(row.class_id) || its.pin != row.pin) continue;
     if (other != pod && !WaitingLines::PodBefore(state, other, pod)) continue;
     if (its.backoff_until.seconds() > now.seconds()) return true;
   }
@@ -228,14 +229,15 @@ class History {
   static int PodIndex() { return Draw(0, 12); }
   static std::string NodeName() { return "n" + std::to_string(Draw(0, 5)); }
   // Of a refusal, what users see; of preemption pods of a line are told what its head was.
-  static std::tuple<model::ClassId, model::NameId, uint32_t, std::vector<model::Reason>> Told(
-      const model::Refusal& refusal) {
+  [[nodiscard]] std::tuple<model::ClassId, model::NameId, uint32_t, std::vector<model::Reason>>
+  Told(const model::Refusal& refusal) const {
     std::vector<model::Reason> reasons = refusal.reasons;
     for (model::Reason& reason : reasons) {
       reason.deficit = 0;
       reason.unresolvable = false;
     }
-    return {refusal.class_id, refusal.pinned_to, refusal.nodes_count, std::move(reasons)};
+    return {engine.state().vocabulary().classes.plain(refusal.class_id), refusal.pinned_to,
+            refusal.nodes_count, std::move(reasons)};
   }
   std::string PodUid(int i) {
     return "p" + std::to_string(i) + "-" + std::to_string(generation_[i]);
@@ -248,7 +250,7 @@ class History {
       node = {.name = node.name, .uid = "u0", .cpu = 2000, .memory = 5000, .pods = 8};
       for (auto& [name, known] : nodes_) known.name = name;
     }
-    switch (Draw(0, 9)) {
+    switch (Draw(0, 13)) {
       case 0:
         node.cpu = 500 * Draw(0, 7);
         break;
@@ -278,6 +280,14 @@ class History {
       case 7:
         node.unschedulable = OneIn(4);
         break;
+      case 8:
+      case 9:
+      case 10:
+      case 11:
+        node.images.clear();
+        if (OneIn(2)) node.images.emplace_back("big", OneIn(3) ? 900 : 700);
+        if (OneIn(2)) node.images.emplace_back("small", 200);
+        break;
       default:
         node.uid = "u" + std::to_string(Draw(0, 2));
     }
@@ -304,12 +314,15 @@ class History {
                             .min_domains = static_cast<uint32_t>(Draw(1, 3)),
                             .honors_taints = OneIn(2)});
     }
+    if (!OneIn(3)) pod.images.push_back(OneIn(2) ? "big" : "small");
+    if (OneIn(3)) pod.images.push_back("big");
     return pod;
   }
 
   void DrawPod(int i) {
     while (kinds_.size() < 3) kinds_.push_back(DrawKind());
     TestPod pod = kinds_[static_cast<size_t>(Draw(0, 3))];
+    if (OneIn(4)) pod.images = {"big"};  // Waits in one line with those of its kind.
     pod.name = "p" + std::to_string(i);
     pod.uid = PodUid(i);
     pod.priority = Draw(0, 3);

@@ -421,10 +421,11 @@ bool SlotPlacer::PortsStand(WorkloadId workload, NodeId node,
 
 SlotPlacer::Refused SlotPlacer::PlaceAnywhere(Look& look, uint32_t pod_set) {
   const ClassId class_id = look.classes[pod_set];
+  const ClassId scored = evaluator_.ScoredAs(state_, class_id);
   std::vector<Slot> slots;
   for (uint32_t count = CountOf(look, pod_set); slots.size() < count;) {
-    ClassCache& cache = caches_.Get(class_id, state_.nodes().size());
-    cache.CatchUp(state_, evaluator_, class_id);
+    ClassCache& cache = caches_.Get(scored, state_.nodes().size());
+    cache.CatchUp(state_, evaluator_, scored);
     const NodeId node = cache.Choose(state_, evaluator_, look.viewer).node;
     if (!node.valid()) {
       PlacesRefusal refusal = RefusalOf(look, pod_set);

@@ -26,6 +26,7 @@ struct TestNode {
   };
   std::vector<Taint> taints;
   bool unschedulable = false;
+  std::vector<std::pair<std::string, int64_t>> images;  // With sizes in MiB.
 };
 
 struct TestPod {
@@ -68,6 +69,7 @@ struct TestPod {
     bool honors_taints = false;
   };
   std::vector<Spread> spread;
+  std::vector<std::string> images;
 };
 
 struct TestGroup {
@@ -93,6 +95,8 @@ inline model::NodeUpsert FactsOf(model::Vocabulary& v, const TestNode& node) {
     facts.taints.push_back({v.names.Intern(t.key), v.names.Intern(""), t.effect});
   }
   facts.unschedulable = node.unschedulable;
+  for (const auto& [name, size] : node.images)
+    facts.images.push_back({.name = v.names.Intern(name), .size = size << 20});
   return facts;
 }
 
@@ -128,6 +132,13 @@ inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
     model::SelectorSpec selector;
     for (const auto& [key, value] : pod.selector) selector.all.push_back(in(key, value));
     spec.selector = v.selectors.Intern(selector);
+  }
+  if (!pod.images.empty()) {
+    std::vector<model::NameId> images;
+    for (const std::string& image : pod.images) images.push_back(v.names.Intern(image));
+    std::ranges::sort(images);
+    spec.images = v.name_lists.Intern(images);
+    spec.containers_count = static_cast<uint32_t>(images.size());
   }
   std::vector<model::Preference> preferences;
   for (const TestPod::Preference& p : pod.prefers) {

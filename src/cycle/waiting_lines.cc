@@ -114,7 +114,7 @@ void WaitingLines::HeapRemove(const State& state, Line& line, PodId pod) {
 
 void WaitingLines::Put(const State& state, PodId pod, LineKind kind) {
   const model::Pod& row = state.pods().at(pod);
-  const Line like{.class_id = row.class_id,
+  const Line like{.class_id = state.vocabulary().classes.plain(row.class_id),
                   .pin = row.pin,
                   .kind = kind,
                   .queued = row.queued,

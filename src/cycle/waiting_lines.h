@@ -37,7 +37,7 @@ inline constexpr uint32_t kLineKindsCount = 3;
 // chances is true of the rest, so a line is tried, blocked and woken as one; but for the nodes that
 // holders were promised, which are theirs alone.
 struct Line {
-  model::ClassId class_id;  // Invalid in a free row.
+  model::ClassId class_id;  // Without images, which no filter knows. Invalid in a free row.
   model::Pin pin;
   LineKind kind = LineKind::kPreempting;
   bool queued = false;  // model::Pod::queued of all of them.

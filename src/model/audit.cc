@@ -73,6 +73,7 @@ class Auditor {
     CheckSlots();
     CheckJobs();
     for (const ClassId class_id : state_.ledger().spreads().Tracked()) CheckSpread(class_id);
+    CheckImages();
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
@@ -194,6 +195,26 @@ class Auditor {
       count += selector.Selects(state_.budgets().LabelsText(state_.pods().at(pod).labels)) ? 1 : 0;
     }
     return count;
+  }
+
+  // How many nodes have an image, and how large it is at most.
+  void CheckImages() {
+    std::vector<ImageTable::Image> expected(state_.vocabulary().names.size());
+    for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
+      const std::vector<NodeImage> images = state_.images().Of(NodeId{row});
+      if (!images.empty() && !state_.nodes().present(NodeId{row}))
+        found_.push_back(fmt::format("node row {}: has images and is none", row));
+      for (const NodeImage& told : images) {
+        ImageTable::Image& image = expected[told.name.value];
+        image.size = image.nodes_count++ == 0 ? told.size : std::max(image.size, told.size);
+      }
+    }
+    for (uint32_t i = 0; i < expected.size(); ++i) {
+      if (state_.images().At(NameId{i}) == expected[i]) continue;
+      found_.push_back(fmt::format("image {}: of other than {} bytes on {} nodes",
+                                   state_.NameOf(NameId{i}), expected[i].size,
+                                   expected[i].nodes_count));
+    }
   }
 
   // Who is a member of which group follows from the pods' rows.

@@ -37,6 +37,8 @@ class Teller {
     for (const NameId feature : state_.vocabulary().name_lists.View(state_.nodes().features(n))) {
       parts.push_back(fmt::format("feature {}", Name(feature)));
     }
+    for (const NodeImage& image : state_.images().Of(n))
+      parts.push_back(fmt::format("image {}={}", Name(image.name), image.size));
     std::ranges::sort(parts);
     parts.push_back(fmt::format("taints [{}]", Taints(state_.nodes().taints(n))));
     return fmt::format("uid {}, unschedulable {}, ready {}, model '{}', {}",
@@ -241,11 +243,11 @@ class Teller {
     const ClassSpec& spec = state_.vocabulary().classes.at(id);
     text = fmt::format(
         "asks {}, scored {}, on {}, of names {}, of models {}, with features {}, tolerates ({}), "
-        "prefers ({}), {} devices and {} milli, for '{}'",
+        "prefers ({}), of images {} in {} containers, {} devices and {} milli, for '{}'",
         Amounts(spec.requests), Amounts(spec.scoring), Selector(spec.selector), Names(spec.names),
         Names(spec.models), Names(spec.features), Tolerations(spec.tolerations),
-        Preferences(spec.preferences), spec.gpu.devices_count, spec.gpu.share_milli,
-        Name(spec.profile));
+        Preferences(spec.preferences), Names(spec.images), spec.containers_count,
+        spec.gpu.devices_count, spec.gpu.share_milli, Name(spec.profile));
     return text;
   }
 

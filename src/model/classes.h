@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "model/ids.h"
 #include "model/intern.h"
@@ -35,17 +38,33 @@ struct ClassSpec {
   // some; an empty list: the terms conflict. A single name is a Pin instead.
   NameListId names;
   SpreadListId spread;  // topologySpreadConstraints.
+  NameListId images;    // Of containers and volumes, sorted: one that two have stands there twice.
+  uint32_t containers_count = 0;  // Of init containers, too; 0 without images.
   GpuDemand gpu;
   auto operator<=>(const ClassSpec&) const = default;
 };
-static_assert(sizeof(ClassSpec) == 12 * sizeof(uint32_t));
+static_assert(sizeof(ClassSpec) == 14 * sizeof(uint32_t));
 
 // Distinct classes. A pin to a node name is not part of the class: it overlays it (PodFacts::pin).
 class ClassTable {
  public:
   ClassId Intern(const ClassSpec& spec) {
-    return table_.Intern(std::span<const ClassSpec>(&spec, 1));
+    const ClassId id = table_.Intern(std::span<const ClassSpec>(&spec, 1));
+    if (id.value < plain_.size()) return id;
+    CHECK_EQ(plain_.size(), size_t{id.value});
+    plain_.push_back(id);
+    if (spec.images.valid()) {
+      ClassSpec without = spec;
+      without.images = NameListId{};
+      without.containers_count = 0;
+      const ClassId plain = Intern(without);
+      plain_[id.value] = plain;
+    }
+    return id;
   }
+  // The class without its images: no filter goes by them, so where no score does either, what is
+  // known of one class is known of all that differ in their images alone.
+  [[nodiscard]] ClassId plain(ClassId id) const { return plain_[id.value]; }
   // Valid until the next Intern.
   [[nodiscard]] const ClassSpec& at(ClassId id) const { return table_.View(id)[0]; }
   [[nodiscard]] uint32_t size() const { return table_.size(); }
@@ -53,6 +72,7 @@ class ClassTable {
 
  private:
   InternTable<ClassSpec, ClassId> table_;
+  std::vector<ClassId> plain_;  // By class; follows from it.
 };
 
 }  // namespace berth::model

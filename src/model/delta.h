@@ -10,6 +10,7 @@
 #include "model/flavors.h"
 #include "model/groups.h"
 #include "model/ids.h"
+#include "model/images.h"
 #include "model/ledger.h"
 #include "model/lists.h"
 #include "model/pods.h"
@@ -30,6 +31,7 @@ struct NodeUpsert {
   std::vector<Taint> taints;
   std::vector<NameId> features;
   NameId gpu_model;
+  std::vector<NodeImage> images;
   bool unschedulable = false;
   bool ready = true;  // Its kubelet does not say otherwise.
 };

@@ -19,7 +19,7 @@ namespace berth::model {
 // How many pods each domain of each topology spread constraint has: what the filter and the score
 // of PodTopologySpread read instead of all pods.
 //
-// It is kept for the classes that were tracked, from claims as the ledger charges them: a pod
+// It is kept for the classes that are tracked, without their images (ClassTable::plain), from claims as the ledger charges them: a pod
 // counts where it has a claim, held or releasing, until it is being deleted. What is tried in a
 // transaction counts while it is tried. Promises don't count.
 //

@@ -158,6 +158,7 @@ void State::ApplyNode(const NodeUpsert& facts) {
   }
   if (Assign(nodes_.ready_[row], static_cast<uint8_t>(facts.ready ? 1 : 0))) kinds |= kTouchReady;
   if (Assign(nodes_.gpu_model_[row], facts.gpu_model)) kinds |= kTouchDevices;
+  images_.Set(n, facts.images);
   SetAmounts(n, facts, kinds);
   if (kinds != 0) touches_.Add(n, kinds);
   if ((kinds & kTouchAdded) != 0) {
@@ -210,6 +211,7 @@ void State::RemoveNode(const NodeRemove& facts) {
   nodes_.taints_[row] = TaintListId{};
   nodes_.features_[row] = NameListId{};
   nodes_.gpu_model_[row] = NameId{};
+  images_.Set(n, {});
   TouchKinds kinds = kTouchRemoved;
   SetAmounts(n, NodeUpsert{}, kinds);
   MatchSelectors(n);
@@ -282,7 +284,8 @@ void State::SpreadOver(ClassId class_id, NodeId node) {
   }
 }
 
-void State::TrackSpread(ClassId class_id) {
+void State::TrackSpread(ClassId imaged) {
+  const ClassId class_id = vocabulary_.classes.plain(imaged);
   const SpreadListId spread = vocabulary_.classes.at(class_id).spread;
   if (!spread.valid() || ledger_.spreads().tracks(class_id)) return;
   ledger_.TrackSpread(class_id, vocabulary_.spreads.View(spread), vocabulary_.pod_selectors,
@@ -294,8 +297,9 @@ void State::TrackSpread(ClassId class_id) {
 
 // What is counted for the last pod of a class is forgotten with it: the classes of old revisions of
 // a workload would be kept for ever.
-void State::CountClass(ClassId class_id, int by) {
-  if (!class_id.valid() || !vocabulary_.classes.at(class_id).spread.valid()) return;
+void State::CountClass(ClassId imaged, int by) {
+  if (!imaged.valid() || !vocabulary_.classes.at(imaged).spread.valid()) return;
+  const ClassId class_id = vocabulary_.classes.plain(imaged);
   // Another of its name, the last of the class, may just have gone.
   if (by > 0) TrackSpread(class_id);
   uint32_t& pods = spread_pods_[class_id];
@@ -825,6 +829,7 @@ void State::AddTo(Hasher& hasher) const {
   vocabulary_.AddTo(hasher);
   labels_.AddTo(hasher);
   nodes_.AddTo(hasher);
+  images_.AddTo(hasher);
   pods_.AddTo(hasher);
   ledger_.AddTo(hasher);
   queues_.AddTo(hasher);

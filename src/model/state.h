@@ -19,6 +19,7 @@
 #include "model/flavors.h"
 #include "model/groups.h"
 #include "model/homeless.h"
+#include "model/images.h"
 #include "model/ledger.h"
 #include "model/nodes.h"
 #include "model/pods.h"
@@ -97,6 +98,7 @@ class State {
   [[nodiscard]] const std::vector<QueueName>& relieved_queues() const { return relieved_queues_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
+  [[nodiscard]] const ImageTable& images() const { return images_; }
   // Of nodes; a list without a node is forgotten.
   [[nodiscard]] const LabelTable& labels() const { return labels_; }
   // The value of one of the node's labels; invalid when it has no such one. O(log labels).
@@ -541,8 +543,8 @@ class State {
   void FitLedger();
   void DropGhost(NodeId node);
   void MatchSelectors(NodeId node);
-  void TrackSpread(ClassId class_id);
-  void CountClass(ClassId class_id, int by);
+  void TrackSpread(ClassId imaged);
+  void CountClass(ClassId imaged, int by);
   void SpreadOver(NodeId node);
   void SpreadOver(ClassId class_id, NodeId node);
   [[nodiscard]] bool Selects(const ClassSpec& spec, NodeId node) const;
@@ -554,6 +556,7 @@ class State {
   Vocabulary vocabulary_;
   LabelTable labels_;
   NodeTable nodes_;
+  ImageTable images_;
   PodTable pods_;
   Ledger ledger_;
   QueueTable queues_;

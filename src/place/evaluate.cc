@@ -133,6 +133,32 @@ class Query {
                                v.names);
   }
 
+  [[nodiscard]] std::span<const model::NameId> images() const {
+    return ListOf(state_.vocabulary().name_lists, spec_.images);
+  }
+
+  // ImageLocality of a node that has all the images which a node of `has` has.
+  [[nodiscard]] int64_t ImagesOf(const auto& has) const {
+    int64_t sum = 0;
+    for (const model::NameId name : images()) {
+      const model::ImageTable::Image image = state_.images().At(name);
+      if (image.nodes_count == 0 || !has(name, image)) continue;
+      sum += SpreadImage(image.size, image.nodes_count, nodes_.present_count());
+    }
+    return ImageScore(sum, spec_.containers_count);
+  }
+
+  // REQUIRES: the class has images.
+  [[nodiscard]] int64_t Images(NodeId n) const {
+    return ImagesOf([&](model::NameId name, const auto&) { return state_.images().Has(n, name); });
+  }
+
+  // No node can come to more.
+  [[nodiscard]] int64_t ImagesMost() const {
+    return ImagesOf(
+        [](model::NameId, const model::ImageTable::Image& image) { return image.size > 0; });
+  }
+
   [[nodiscard]] int32_t PreferredWeight(NodeId n) const {
     int64_t weight = 0;
     for (const model::Preference& p : ListOf(state_.vocabulary().preferences, spec_.preferences)) {
@@ -270,7 +296,8 @@ SpreadParts PartsOf(const SpreadColumns& cpu, const SpreadColumns& memory, uint3
 }
 
 int64_t Weighted(const SpreadParts& parts) {
-  return kLeastAllocatedWeight * parts.least_allocated + kBalancedWeight * parts.balanced;
+  return kImagesWeight * parts.images + kLeastAllocatedWeight * parts.least_allocated +
+         kBalancedWeight * parts.balanced;
 }
 
 // Remembers what a class makes of the taint lists met last; nodes share few.
@@ -398,7 +425,25 @@ model::NodeScore Evaluator::Score(const model::State& state, model::ClassId c, N
 
 SpreadParts Evaluator::Parts(const model::State& state, model::ClassId c, NodeId n) const {
   const model::ClassSpec& spec = state.vocabulary().classes.at(c);
-  return PartsOf(ColumnsOf(state, spec, kCpu), ColumnsOf(state, spec, kMemory), n.value);
+  SpreadParts parts =
+      PartsOf(ColumnsOf(state, spec, kCpu), ColumnsOf(state, spec, kMemory), n.value);
+  if (spec.images.valid()) parts.images = Query(state, c, nullptr).Images(n);
+  return parts;
+}
+
+ImagesSeen Evaluator::SeenImages(const model::State& state, model::ClassId c) const {
+  const model::ClassSpec& spec = state.vocabulary().classes.at(c);
+  if (policy_ != model::Policy::kSpread || !spec.images.valid()) return {};
+  ImagesSeen seen{.nodes_count = state.nodes().present_count()};
+  for (const model::NameId name : state.vocabulary().name_lists.View(spec.images))
+    seen.stamp = std::max(seen.stamp, state.images().stamp(name));
+  return seen;
+}
+
+model::ClassId Evaluator::ScoredAs(const model::State& state, model::ClassId c) const {
+  const model::ClassId plain = state.vocabulary().classes.plain(c);
+  if (plain == c || policy_ != model::Policy::kSpread) return plain;
+  return Query(state, c, nullptr).ImagesMost() > 0 ? c : plain;
 }
 
 void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const {
@@ -412,6 +457,7 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
   const bool spread = policy_ == model::Policy::kSpread;
   const bool only_amounts = query.only_amounts();
   const bool preferences = query.spec().preferences.valid();
+  const bool images = query.spec().images.valid();
   const std::span<const uint8_t> present = nodes.present_column();
   const std::span<const uint8_t> unschedulable = nodes.unschedulable_column();
   const std::span<const model::TaintListId> taint_lists = nodes.taints_column();
@@ -436,7 +482,8 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
           plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i], Reach::kNode).kind;
       if (kinds[row] != ReasonKind::kNone) continue;
       const model::NodeScore score =
-          spread ? model::NodeScore{.local = kLeastAllocatedWeight * block.least_allocated[i] +
+          spread ? model::NodeScore{.local = (images ? kImagesWeight * query.Images(n) : 0) +
+                                             kLeastAllocatedWeight * block.least_allocated[i] +
                                              balanced_weight * block.balanced[i],
                                     .taints_raw = taints.prefer_count,
                                     .affinity_raw = preferences ? query.PreferredWeight(n) : 0}

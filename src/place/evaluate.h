@@ -48,11 +48,21 @@ struct FixedRefusal {
   bool operator==(const FixedRefusal&) const = default;
 };
 
-// What the resource scores of kSpread are made of, for explanations; Score has their weighted sum.
+// What the scores of kSpread that are not normalised are made of, for explanations; Score has their
+// weighted sum.
 struct SpreadParts {
+  int64_t images = 0;
   int64_t least_allocated = 0;
   int64_t balanced = 0;
   bool balanced_counts = false;  // Not for a pod that asks for neither cpu nor memory.
+};
+
+// What the scores of a class by images hang on beside what each node tells of itself: while it is
+// equal, none of them is another.
+struct ImagesSeen {
+  uint64_t stamp = 0;        // The latest of its images (model::ImageTable).
+  uint32_t nodes_count = 0;  // All nodes; 0 for a class whose scores don't go by images.
+  bool operator==(const ImagesSeen&) const = default;
 };
 
 // Filters and scores of one class on one node: a pure function of the state. A value; holds no
@@ -88,15 +98,21 @@ class Evaluator {
   [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,
                                             model::NodeId n, const model::Pin& pin) const;
 
-  // kSpread: `local` is the weighted sum of LeastAllocated and BalancedAllocation, and the raw
-  // scores count preferred terms and PreferNoSchedule taints. kBestFit and kFgd: `local` alone, the
-  // policy's own. kRandom: all 0. Scores count physical use: reservations don't. REQUIRES: Filter
-  // fits.
+  // kSpread: `local` is the weighted sum of ImageLocality, LeastAllocated and BalancedAllocation,
+  // and the raw scores count preferred terms and PreferNoSchedule taints. kBestFit and kFgd:
+  // `local` alone, the policy's own. kRandom: all 0. Scores count physical use: reservations don't.
+  // REQUIRES: Filter fits.
   [[nodiscard]] model::NodeScore Score(const model::State& state, model::ClassId c,
                                        model::NodeId n) const;
 
   [[nodiscard]] SpreadParts Parts(const model::State& state, model::ClassId c,
                                   model::NodeId n) const;
+
+  // All of Score that a change of other nodes changes. O(images of the class).
+  [[nodiscard]] ImagesSeen SeenImages(const model::State& state, model::ClassId c) const;
+  // The class that is scored as this one on every node, as the images are now: without its images
+  // where these are on no node, or on too few to count. O(images of the class).
+  [[nodiscard]] model::ClassId ScoredAs(const model::State& state, model::ClassId c) const;
 
   // Filter of Reach::kNode without a viewer, and Score, of every row, and the best of them: equal to
   // calling them one by one, and faster. 5,000 nodes with both resource scores take under 100 us on

@@ -341,6 +341,64 @@ TEST_F(Devices, FgdTakesTheDeviceThatFragmentsLeast) {
   EXPECT_EQ(fgd.Score(t.state, t.last, n).local >> 40, 54);
 }
 
+// Upstream's TestImageLocalityPriority (imagelocality/image_locality_test.go), whose arithmetic
+// stands beside each.
+TEST(ImagesTest, ScoreBySizeAndByHowManyNodesHaveThem) {
+  constexpr int64_t kMega = 1024 * 1024;
+  struct Row {
+    const char* name;
+    std::vector<std::vector<std::pair<const char*, int64_t>>> nodes;
+    std::vector<const char*> images;
+    std::vector<int64_t> scores;
+  };
+  const std::vector<std::pair<const char*, int64_t>> node403002000 = {
+      {"40", 40}, {"300", 300}, {"2000", 2000}};
+  const std::vector<std::pair<const char*, int64_t>> node25010 = {{"250", 250}, {"10", 10}};
+  const std::vector<std::pair<const char*, int64_t>> node400030 = {{"4000", 4000}, {"30", 30}};
+  const Row rows[] = {
+      // 40 / 2 is below the least; 100 x (250 / 2 - 23) / (1000 x 2 - 23).
+      {"two images spread on two nodes, prefer the larger image one",
+       {node403002000, node25010},
+       {"40", "250"},
+       {0, 5}},
+      // 100 x ((40 + 300) / 2 - 23) / (1000 x 2 - 23).
+      {"two images on one node, prefer this node",
+       {node403002000, node25010},
+       {"40", "300"},
+       {7, 0}},
+      // 4000 / 2 is the most for two containers.
+      {"if exceed limit, use limit", {node400030, node25010}, {"4000", "10"}, {100, 0}},
+      // 100 x (4000 / 3 - 23) / (1000 x 2 - 23).
+      {"if exceed limit, use limit (with node which has no images present)",
+       {node400030, node25010, {}},
+       {"4000", "10"},
+       {66, 0, 0}},
+  };
+  for (const Row& row : rows) {
+    OneNode t;
+    for (size_t i = 0; i < row.nodes.size(); ++i) {
+      model::NodeUpsert node = t.node;
+      node.name = fmt::format("n{}", i + 1);
+      node.uid = node.name;
+      for (const auto& [name, size] : row.nodes[i])
+        node.images.push_back({.name = t.Name(name), .size = size * kMega});
+      t.state.Apply(node);
+    }
+    std::vector<model::NameId> images;
+    for (const char* name : row.images) images.push_back(t.Name(name));
+    std::ranges::sort(images);
+    t.spec.images = t.state.vocabulary().name_lists.Intern(images);
+    t.spec.containers_count = 2;
+    const model::ClassId c = t.Class({});
+    for (size_t i = 0; i < row.scores.size(); ++i) {
+      const model::NodeId n = t.state.FindNode(fmt::format("n{}", i + 1));
+      EXPECT_EQ(t.evaluator.Parts(t.state, c, n).images, row.scores[i])
+          << row.name << " n" << i + 1;
+    }
+    EXPECT_EQ(t.evaluator.ScoredAs(t.state, c), c) << row.name;
+  }
+}
+
 TEST(ViewerTest, ReservationsOfOthersCountForThoseOfNoHigherPriority) {
   OneNode t;
   t.state.Apply(t.node);
@@ -411,6 +469,12 @@ model::ClassId DrawClass(model::Vocabulary& v, model::ResourceId fpga) {
     spec.tolerations = v.tolerations.Intern(std::vector<model::Toleration>{
         {.key = DrawName(v, "k", 2), .op = model::TolerationOp::kExists}});
   }
+  if (*rc::gen::arbitrary<bool>()) {
+    std::vector<model::NameId> images = {DrawName(v, "i", 4), DrawName(v, "i", 4)};
+    std::ranges::sort(images);
+    spec.images = v.name_lists.Intern(images);
+    spec.containers_count = *rc::gen::inRange(1u, 3u);
+  }
   if (*rc::gen::inRange(0, 4) == 0)
     spec.features = v.name_lists.Intern(std::vector<model::NameId>{DrawName(v, "f", 2)});
   if (*rc::gen::inRange(0, 4) == 0)
@@ -441,6 +505,8 @@ Drawn Draw() {
     if (*rc::gen::inRange(0, 3) == 0) node.taints = {taint(), taint()};
     if (*rc::gen::inRange(0, 4) != 0) node.features = {name("f", 2)};
     node.gpu_model = name("m", 2);
+    for (int k = *rc::gen::inRange(0, 4); k > 0; --k)
+      node.images.push_back({.name = name("i", 4), .size = DrawAmount(150 << 20)});
     node.unschedulable = *rc::gen::inRange(0, 8) == 0;
     out.state.Apply(node);
   }
@@ -499,6 +565,7 @@ TEST(EvaluateAllTest, SaysWhatFilterAndScoreSay) {
       uint32_t count = 0;
       uint32_t best = 0;
       evaluator.EvaluateAll(drawn.state, drawn.asked, all);
+      const model::ClassId scored = evaluator.ScoredAs(drawn.state, drawn.asked);
       RC_ASSERT(all.kinds.size() == drawn.state.nodes().size());
       for (uint32_t row = 0; row < all.kinds.size(); ++row) {
         const Verdict verdict =
@@ -506,6 +573,7 @@ TEST(EvaluateAllTest, SaysWhatFilterAndScoreSay) {
         RC_ASSERT(all.kinds[row] == verdict.kind);
         if (!verdict.fits()) continue;
         RC_ASSERT(all.scores[row] == evaluator.Score(drawn.state, drawn.asked, model::NodeId{row}));
+        RC_ASSERT(all.scores[row] == evaluator.Score(drawn.state, scored, model::NodeId{row}));
         extremes.taints_max = std::max(extremes.taints_max, all.scores[row].taints_raw);
         extremes.affinity_max = std::max(extremes.affinity_max, all.scores[row].affinity_raw);
         const auto place = [&](uint32_t r) {

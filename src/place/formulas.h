@@ -18,6 +18,7 @@ inline constexpr int64_t kAffinityWeight = 2;
 inline constexpr int64_t kLeastAllocatedWeight = 1;
 inline constexpr int64_t kBalancedWeight = 1;
 inline constexpr int32_t kSpreadWeight = 2;
+inline constexpr int64_t kImagesWeight = 1;
 
 // One resource of one node: what it offers, and what is used with or without the pod in question.
 struct Usage {
@@ -117,6 +118,22 @@ inline double SpreadScore(int64_t pods, double weight, uint32_t max_skew) {
 // The fewer the better, between the least and the most of the nodes that fit.
 inline int64_t NormalSpread(int64_t raw, int64_t least, int64_t most) {
   return most == 0 ? kScoreMax : kScoreMax * (most + least - raw) / most;
+}
+
+// ImageLocality: what an image adds that so many of all nodes have. Upstream's two operations on
+// doubles, truncated.
+inline int64_t SpreadImage(int64_t size, uint32_t nodes_count, uint32_t all_nodes_count) {
+  const double spread = static_cast<double>(nodes_count) / static_cast<double>(all_nodes_count);
+  return static_cast<int64_t>(static_cast<double>(size) * spread);
+}
+
+// Of the sum of what a node has of a pod's images: nothing up to 23 MiB, all from 1000 MiB for each
+// container.
+inline int64_t ImageScore(int64_t sum, uint32_t containers_count) {
+  constexpr int64_t kMebibyte = 1024 * 1024;
+  constexpr int64_t kLeast = 23 * kMebibyte;
+  const int64_t most = 1000 * kMebibyte * int64_t{containers_count};
+  return kScoreMax * (std::clamp(sum, kLeast, most) - kLeast) / (most - kLeast);
 }
 
 }  // namespace berth::place

@@ -26,7 +26,7 @@ SpreadQuery::SpreadQuery(const model::State& state, model::ClassId c, const mode
   hard_ = std::ranges::any_of(all, [](const SpreadConstraint& one) { return one.hard != 0; });
   if (!hard_) return;
   constraints_ = all;
-  domains_ = &index_.Of(c);
+  domains_ = &index_.Of(state.vocabulary().classes.plain(c));
   CHECK_LE(constraints_.size(), least_.size());
   for (size_t i = 0; i < constraints_.size(); ++i)
     least_[i] = (*domains_)[i].Least(constraints_[i].min_domains, SpreadIndex::kNone, 0);
@@ -98,7 +98,7 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
   if (!spread.valid()) return;
   const std::span<const SpreadConstraint> constraints = state.vocabulary().spreads.View(spread);
   const SpreadIndex& index = state.ledger().spreads();
-  const std::vector<SpreadIndex::Domains>& domains = index.Of(c);
+  const std::vector<SpreadIndex::Domains>& domains = index.Of(state.vocabulary().classes.plain(c));
   const NameId hostname = state.vocabulary().names.Find(kHostname);
   std::vector<size_t> soft;
   for (size_t i = 0; i < constraints.size(); ++i) {

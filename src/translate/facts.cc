@@ -416,6 +416,31 @@ model::SpreadListId InternSpread(const api::Pod& pod, model::Vocabulary& vocabul
   return vocabulary.spreads.Intern(constraints);
 }
 
+// ---- Images --------------------------------------------------------------------------------
+
+// As nodes call it: with a tag.
+std::string WithTag(const std::string& image) {
+  const size_t colon = image.rfind(':');
+  const size_t slash = image.rfind('/');
+  const bool tagged = colon != std::string::npos && (slash == std::string::npos || colon > slash);
+  return tagged ? image : image + ":latest";
+}
+
+void InternImages(const api::PodSpec& pod, model::Vocabulary& vocabulary, model::ClassSpec& spec) {
+  std::vector<NameId> images;
+  const auto add = [&](const std::string& image) {
+    if (!image.empty()) images.push_back(vocabulary.names.Intern(WithTag(image)));
+  };
+  for (const api::Container& container : pod.init_containers) add(container.image);
+  for (const api::Container& container : pod.containers) add(container.image);
+  for (const std::string& image : pod.image_volumes) add(image);
+  if (images.empty()) return;
+  std::ranges::sort(images);
+  spec.images = vocabulary.name_lists.Intern(images);
+  spec.containers_count = static_cast<uint32_t>(
+      std::max<size_t>(pod.init_containers.size() + pod.containers.size(), 1));
+}
+
 // ---- Features ------------------------------------------------------------------------------
 
 model::NameListId InternFeatures(const api::Pod& pod, model::Vocabulary& vocabulary) {
@@ -486,6 +511,7 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   spec.tolerations = InternTolerations(pod.spec->tolerations, vocabulary);
   spec.spread = InternSpread(pod, vocabulary);
   spec.features = InternFeatures(pod, vocabulary);
+  InternImages(*pod.spec, vocabulary, spec);
   if (const auto models = ModelsOf(pod); models.has_value() && !spec.gpu.none()) {
     std::vector<NameId> ids;
     for (const std::string& name : *models) ids.push_back(vocabulary.names.Intern(name));
@@ -707,6 +733,11 @@ model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary
   });
   for (const std::string& feature : node.declared_features) {
     facts.features.push_back(vocabulary.names.Intern(feature));
+  }
+  for (const api::NodeImage& image : node.images) {
+    const auto size = std::clamp(image.size, -limits::kAmountMax, limits::kAmountMax);
+    for (const std::string& name : image.names)
+      facts.images.push_back({.name = vocabulary.names.Intern(name), .size = size});
   }
   if (const auto model = api::Find(node.meta.labels, kGpuModelLabel)) {
     facts.gpu_model = vocabulary.names.Intern(*model);

@@ -425,6 +425,28 @@ TEST_F(FactsTest, HostPortsAreThoseOfWhatRunsAllTheTime) {
   EXPECT_NE(Facts(pod).class_id, before.class_id);
 }
 
+// Upstream's TestNormalizedImageName.
+TEST_F(FactsTest, ImagesAreCalledByTheirTags) {
+  api::Pod pod = PodWith({});
+  EXPECT_FALSE(Spec(pod).images.valid());
+  pod.spec.Edit().containers.resize(4);
+  pod.spec.Edit().containers[0].image = "root";
+  pod.spec.Edit().containers[1].image = "gcr.io:5000/root";
+  pod.spec.Edit().containers[2].image = "root:tag";
+  pod.spec.Edit().containers[3].image = "root@sha256:1";
+  pod.spec.Edit().init_containers.resize(1);
+  pod.spec.Edit().init_containers[0].image = "root:latest";
+  pod.spec.Edit().image_volumes = {"volume"};
+  std::vector<model::NameId> expected;
+  for (const char* name : {"root:latest", "gcr.io:5000/root:latest", "root:tag", "root@sha256:1",
+                           "root:latest", "volume:latest"}) {
+    expected.push_back(v.names.Intern(name));
+  }
+  std::ranges::sort(expected);
+  EXPECT_TRUE(std::ranges::equal(v.name_lists.View(Spec(pod).images), expected));
+  EXPECT_EQ(Spec(pod).containers_count, 5u);
+}
+
 TEST_F(FactsTest, FeaturesFollowFromTheSpec) {
   api::Pod pod;
   EXPECT_FALSE(Spec(pod).features.valid());

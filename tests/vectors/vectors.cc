@@ -41,12 +41,14 @@ constexpr int kSkipped = 77;  // As ctest knows it.
 constexpr int kFailuresShownMax = 20;
 
 const std::set<std::string_view> kFamilies = {
-    "fit",        "taints",   "node-affinity", "topology-spread", "ports", "declared-features",
-    "preemption", "nominated"};
+    "fit",       "taints", "node-affinity",     "topology-spread",
+    "ports",     "images", "declared-features", "preemption",
+    "nominated", "mixed"};
 
 // Whose filters decide whether a pod stays when victims are taken away and put back, and are not
-// built here. (Those of storage and claims are skipped in both families.)
-const std::set<std::string_view> kForeignWithVictims = {"InterPodAffinity"};
+// built here. (Those of claims for devices are skipped in all families.)
+const std::set<std::string_view> kForeignWithVictims = {
+    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "InterPodAffinity"};
 
 // Whose verdicts are given here; and no plugin's.
 const std::set<std::string_view> kPlugins = {
@@ -290,6 +292,7 @@ class PodCheck {
       const model::NodeScore score = evaluator_.Score(*state_, facts_.class_id, n);
       const place::SpreadParts parts = evaluator_.Parts(*state_, facts_.class_id, n);
       const api::JsonObject& by_plugin = expected.as_object();
+      One(by_plugin, "ImageLocality", {parts.images, parts.images});
       One(by_plugin, "NodeResourcesFit", {parts.least_allocated, parts.least_allocated});
       if (One(by_plugin, "NodeResourcesBalancedAllocation", {parts.balanced, parts.balanced})) {
         report_.Check<int64_t>("BalancedAllocation is skipped", parts.balanced_counts ? 0 : 1, 0);
@@ -332,9 +335,9 @@ class PodCheck {
     int64_t others = 0;
     for (const auto& [plugin, numbers] : by_plugin) {
       const std::string_view name = plugin;
-      if (name == "total" || name == "NodeResourcesFit" || name == "TaintToleration" ||
-          name == "NodeAffinity" || name == "NodeResourcesBalancedAllocation" ||
-          (spreads && name == "PodTopologySpread")) {
+      if (name == "total" || name == "ImageLocality" || name == "NodeResourcesFit" ||
+          name == "TaintToleration" || name == "NodeAffinity" ||
+          name == "NodeResourcesBalancedAllocation" || (spreads && name == "PodTopologySpread")) {
         continue;
       }
       others += numbers.as_array()[1].as_int64() * numbers.as_array()[2].as_int64();
