@@ -120,6 +120,7 @@ class RandomTopology {
     model::WorkloadUpsert& o = world.objects.at(name);
     const int how = *rc::gen::inRange(0, 4);
     if (how == 0) {
+      decided_.clear();  // What its uid was known by is given again.
       world.Remove(name);
       world.objects.erase(name);
       return;
