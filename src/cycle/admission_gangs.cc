@@ -306,7 +306,10 @@ bool Admissions::SetApart(const model::State& state, const std::vector<WorkloadI
 // Those of them that don't wait any more are dropped; whether any are left.
 bool Admissions::NoteGang(const model::State& state, std::set<WorkloadId>& of) {
   std::erase_if(of, [&](WorkloadId workload) { return !WaitsInGang(state, workload); });
-  for (const WorkloadId workload : of) FollowGangs(state, workload);
+  for (const WorkloadId workload : of) {
+    // Fewer of them may be enough now.
+    if (!FollowGangs(state, workload) && together_.contains(workload)) WakeShape(workload);
+  }
   return !of.empty();
 }
 

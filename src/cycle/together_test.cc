@@ -113,6 +113,17 @@ TEST(TogetherTest, AsManyAreAdmittedAsTheirGroupNeeds) {
             "default/d: q spot 2000 n1 n1; default/b wants 2000 of 0; ");
 }
 
+TEST(TogetherTest, OfAGroupThatComesToNeedFewerAsManyAreAdmitted) {
+  TogetherWorld world(/*minimum=*/6);
+  world.Queue("q", 4000);
+  for (const std::string name : {"a", "b", "c"}) world.Put(Of(name, "q", name[0]));
+  world.Cycle();
+  EXPECT_EQ(world.Cycle(), "");
+  world.PutGroup("g", 4);
+  EXPECT_EQ(world.Cycle(),
+            "default/a: q spot 2000 n1 n1; default/b: q spot 2000 n1 n1; default/c lacks 2000; ");
+}
+
 // One that is large, and first or last, would take what several have who are enough.
 TEST(TogetherTest, OneThatTakesTooMuchIsLeftOut) {
   for (const int64_t large_created : {1, 9}) {
