@@ -385,7 +385,7 @@ void Quota::OnWorkload(const client::ObjectEvent& event, const Reading& reading,
   auto workload = decoder_.Workload(event.object.view());
   if (!IsRead(event, workload, reading.out)) return;
   auto read = Read(*workload, reading);
-  const bool lacks = read && (cycle::AwaitsAdmission(read->status, read->reserved) ||
+  const bool lacks = read && (cycle::AwaitsAdmission(read->status, read->slots, read->reserved) ||
                               cycle::LacksPlaces(read->slots, read->reserved, taking_.joint));
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
   // What was decided holds its places already, and those of before.
@@ -589,14 +589,15 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
     const auto placement = translate::PlacementOf(row, state.vocabulary());
     workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
                        placement ? codec::PlacementText(*placement) : "",
-                       cycle::LacksPlaces(row.slots, row.decided, taking_.joint));
+                       cycle::IsAdmittedLater(state, decision.workload, taking_.joint));
   }
   for (const model::PassDecision& decision : plan.passes) CarryOut(decision, state);
   for (const model::PassHeldUp& held_up : plan.held_up) {
     const model::Workload& row = state.workloads().at(held_up.workload);
-    workloads_.HoldUp(
-        state.UidOf(held_up.uid),
-        held_up.refusal ? translate::PlacesRefusalText(*held_up.refusal, row, state) : "");
+    std::string why;
+    if (held_up.refusal) why = translate::PlacesRefusalText(*held_up.refusal, row, state);
+    if (held_up.awaits_mates) why = translate::AwaitedText(held_up.awaited, state);
+    workloads_.HoldUp(state.UidOf(held_up.uid), std::move(why), held_up.awaits_mates);
   }
   for (const model::EvictDecision& decision : plan.evictions) Evict(decision.workload, state);
   for (const model::WorkloadId id : plan.workloads) {

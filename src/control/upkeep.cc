@@ -132,8 +132,8 @@ bool SaysMore(const api::Workload& workload) {
          !NamesIn(workload, kRetry).empty() || !NamesIn(workload, kRejected).empty();
 }
 
-// The condition Admitted, as it is to be. `held_up`: as of QueuesOf.
-api::Condition AdmittedOf(const api::Workload& workload, std::string_view held_up) {
+// The condition Admitted, as it is to be.
+api::Condition AdmittedOf(const api::Workload& workload, const QueuesOf& queues) {
   const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
   api::Condition admitted{.type = "Admitted", .status = "False"};
   if (!status.reserved) {
@@ -144,10 +144,13 @@ api::Condition AdmittedOf(const api::Workload& workload, std::string_view held_u
              })) {
     admitted.reason = "UnsatisfiedAdmissionChecks";
     admitted.message = "The workload has not all checks ready";
+  } else if (queues.awaits_mates && !status.admitted) {
+    admitted.reason = translate::kWaitingForGang;
+    admitted.message = queues.held_up;
   } else if (status.awaits_topology) {
     admitted.reason = kDelayed;
     admitted.message = "There are pending delayed topology requests";
-    if (!held_up.empty()) admitted.message.append(": ").append(held_up);
+    if (!queues.held_up.empty()) admitted.message.append(": ").append(queues.held_up);
   } else {
     admitted.status = "True";
     admitted.reason = "Admitted";
@@ -161,9 +164,10 @@ Upkeep UpkeepOfHolder(const api::Workload& workload, const QueuesOf& queues, boo
   if (!workload.admission || queues.cluster_queue == nullptr) return {};
   // Checks that the queue asks for later are not for who runs already.
   if (!admitted && !HasTheChecks(workload, *queues.cluster_queue)) return {.due = Due::kChecks};
-  const api::Condition wanted = AdmittedOf(workload, queues.held_up);
+  const api::Condition wanted = AdmittedOf(workload, queues);
   const api::Condition* said = api::Find(workload.conditions, "Admitted");
-  const bool tells_more = wanted.reason == kDelayed && !queues.held_up.empty();
+  const bool tells_more = (wanted.reason == kDelayed && !queues.held_up.empty()) ||
+                          wanted.reason == translate::kWaitingForGang;
   const bool says_so = said != nullptr && said->status == wanted.status &&
                        (said->status == "True" || said->reason == wanted.reason) &&
                        (!tells_more || said->message == wanted.message);
@@ -390,7 +394,7 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
           said);
       break;
     case Due::kAdmit: {
-      const api::Condition admitted = AdmittedOf(workload, queues.held_up);
+      const api::Condition admitted = AdmittedOf(workload, queues);
       if (admitted.status == "False") more = client::ExecutionText(workload, now);
       Put(conditions, admitted, said);
       break;

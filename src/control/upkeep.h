@@ -71,6 +71,7 @@ struct QueuesOf {
   bool lacks_places = false;
   // Why nobody decides where its pods go that await that; empty: that is not told.
   std::string_view held_up = {};
+  bool awaits_mates = false;                   // Likewise: others are to be admitted with it.
   const PodsReadyRules* pods_ready = nullptr;  // Null: its pods need not be.
 };
 

@@ -113,8 +113,10 @@ Workloads::News Workloads::Observe(api::Workload workload, bool lacks_places) {
   }
   if (!MayBeTold(note.workload)) note.waiting = {};
   const model::WorkloadStatus status = translate::WorkloadStatusOf(note.workload);
-  if (StageOf(status) != model::WorkloadStage::kReserved && !NeedsSecondPass(status))
+  if (StageOf(status) != model::WorkloadStage::kReserved && !NeedsSecondPass(status)) {
     note.held_up.clear();
+    note.awaits_mates = false;
+  }
   Reconsider(it->first, note);
   return news;
 }
@@ -136,7 +138,9 @@ void Workloads::Forget(std::string_view uid) {
 
 QueuesOf Workloads::QueuesOfNote(const Note& note) const {
   const api::Workload& workload = note.workload;
-  QueuesOf queues{.lacks_places = note.lacks_places, .held_up = note.held_up};
+  QueuesOf queues{.lacks_places = note.lacks_places,
+                  .held_up = note.held_up,
+                  .awaits_mates = note.awaits_mates};
   if (options_.pods_ready) queues.pods_ready = &*options_.pods_ready;
   const auto local = local_queues_.find(workload.meta.namespace_name + '/' + workload.queue);
   std::string_view name;
@@ -251,13 +255,15 @@ void Workloads::Put(std::string_view uid, Pass pass, std::string placement) {
   it->second.pass = std::move(pass);
   it->second.placement = std::move(placement);
   it->second.held_up.clear();
+  it->second.awaits_mates = false;
   Reconsider(it->first, it->second);
 }
 
-void Workloads::HoldUp(std::string_view uid, std::string why) {
+void Workloads::HoldUp(std::string_view uid, std::string why, bool awaits_mates) {
   const auto it = notes_.find(uid);
   if (it == notes_.end() || it->second.held_up == why) return;
   it->second.held_up = std::move(why);
+  it->second.awaits_mates = awaits_mates;
   Reconsider(it->first, it->second);
 }
 
@@ -637,6 +643,7 @@ void Workloads::AddTo(Hasher& hasher) const {
       hasher.Add(note.pass->failed.size()).Add(note.pass->why);
     }
     hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind).Add(note.held_up);
+    hasher.Add(note.awaits_mates);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);
     hasher.Add(note.refused.has_value());

@@ -118,8 +118,9 @@ class Workloads {
                bool lacks_places);
   // What was decided of it is to be written, and its placement before as above.
   void Put(std::string_view uid, Pass pass, std::string placement);
-  // Why nothing is decided of places that it awaits, until something is.
-  void HoldUp(std::string_view uid, std::string why);
+  // Why nothing is decided of places that it awaits, until something is. `awaits_mates`: as of
+  // QueuesOf.
+  void HoldUp(std::string_view uid, std::string why, bool awaits_mates = false);
   // What HoldUp said, while that is so; empty: nothing.
   [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const;
   // The last write of it that was refused, if none was done since and it waits for nothing else;
@@ -172,6 +173,7 @@ class Workloads {
     std::string placement;                      // Before that; empty: nothing stays there.
     translate::WaitText waiting;                // As wanted.
     std::string held_up;                        // As of QueuesOf.
+    bool awaits_mates = false;                  // Likewise.
     std::optional<EvictionText> eviction;       // To be written.
     std::optional<Refusal> refused;             // As of WhyRefused.
     Call kind = Call::kNone;                    // Of the call under way.

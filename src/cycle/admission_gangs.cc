@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "cycle/admissions.h"
+#include "cycle/second_pass.h"
 
 namespace berth::cycle {
 
@@ -208,12 +209,46 @@ void Admissions::ServeWithMates(Round& round, const Nomination& n) {
     if (mates.why) refusal.gang = mates.why->why;
     return Refuse(round.state, n.workload, std::move(refusal), Shortfall{}, round.plan);
   }
+  PutOffPlaces(round, mates.all);
   for (const Nomination& one : mates.all) {
     const QueueId root = RootOf(round.state, one.workload);
     const bool served = ServeOne(round.state, one, round.plan);
     CHECK(served);
     round.served.insert(root);
     if (!one.places.slots.empty()) round.got.push_back(one.workload);
+  }
+}
+
+// Those of them that would be admitted with their quota, and whose groups could not start with
+// those that are, get quota alone: some of their mates have checks to pass. A second pass has
+// places for all of them then.
+void Admissions::PutOffPlaces(Round& round, std::span<Nomination> all) const {
+  model::State& state = round.state;
+  if (state.faults().admitted_without_mates) return;
+  std::map<WorkloadId, model::Reservation> admitted;
+  for (const Nomination& n : all) {
+    if (n.verdict != Nomination::Verdict::kFits || !NamesGroups(state, n.workload)) continue;
+    model::Reservation reservation = ReservationOfNomination(state, n);
+    if (state.PlacesComeLater(reservation) || !state.PassedChecks(n.workload, reservation))
+      continue;
+    if (gang::NoneStarted(state, state.workloads().at(n.workload)))
+      admitted.emplace(n.workload, std::move(reservation));
+  }
+  const auto is_admitted = [&](WorkloadId id) {
+    const model::Workload& mate = state.workloads().at(id);
+    if (admitted.contains(id)) return true;
+    if (!gang::HoldsQuota(mate) || !mate.job.valid()) return false;
+    if (mate.status.reserved) return mate.status.admitted;
+    return state.PassedChecks(id, mate.decided) && !LacksPlaces(mate.slots, mate.decided, true);
+  };
+  std::set<WorkloadId> start;
+  for (const auto& [id, reservation] : admitted) {
+    if (!start.contains(id)) start.merge(gang::StartableWith(state, id, is_admitted));
+  }
+  for (Nomination& n : all) {
+    const auto at = admitted.find(n.workload);
+    if (at == admitted.end() || start.contains(n.workload)) continue;
+    n.places = {.slots = {}, .topologies = round.placer.PlacedLater(n.workload, at->second)};
   }
 }
 
@@ -306,7 +341,10 @@ bool Admissions::SetApart(const model::State& state, const std::vector<WorkloadI
 // Those of them that don't wait any more are dropped; whether any are left.
 bool Admissions::NoteGang(const model::State& state, std::set<WorkloadId>& of) {
   std::erase_if(of, [&](WorkloadId workload) { return !WaitsInGang(state, workload); });
-  for (const WorkloadId workload : of) FollowGangs(state, workload);
+  for (const WorkloadId workload : of) {
+    // Fewer of them may be enough now.
+    if (!FollowGangs(state, workload) && together_.contains(workload)) WakeShape(workload);
+  }
   return !of.empty();
 }
 

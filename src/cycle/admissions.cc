@@ -837,7 +837,6 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
   }
   const QueueId root = RootOf(state, n.workload);
   if (IsPromised(state, n.workload) && !round.placer.StandsAsPromised(n.workload)) {
-    // It is decided anew.
     state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
     round.served.insert(root);
     NoteDecided(state, &round.held.over);
@@ -869,6 +868,7 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
     return RefusePlaceless(round, n);
   }
   if (entries_[n.workload.value].together) return ServeWithMates(round, n);
+  PutOffPlaces(round, {&n, 1});
   if (!ServeOne(state, n, round.plan)) return;
   round.served.insert(root);
   if (n.verdict == Verdict::kFits && !n.places.slots.empty()) round.got.push_back(n.workload);

@@ -321,6 +321,7 @@ class Admissions {
   bool TurnDown(Round& round, const Nomination& nomination);
   void ServeInTurn(Round& round, Nomination& nomination);
   void ServeWithMates(Round& round, const Nomination& nomination);
+  void PutOffPlaces(Round& round, std::span<Nomination> all) const;
   bool ServeOne(model::State& state, const Nomination& nomination, model::Plan& plan);
   void EndStrayPromises(model::State& state);
   void EndSparing(model::State& state, Instant now);

@@ -452,6 +452,8 @@ class Examples : public ::testing::Test {
   Engine engine;
 };
 
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 class PreemptingExamples : public Examples {
  protected:
   PreemptingExamples() { engine = Engine({.preemption = true}); }
@@ -535,6 +537,35 @@ TEST_F(Examples, WhoAsksForNoCpuNeedsNone) {
   EXPECT_EQ(Cycle().binds.size(), 0u);
   engine.Apply(model::PodRemove{.uid = "uid-other"});
   EXPECT_EQ(Printed(20'000).substr(0, 24), "bind default/idle -> n1 ");
+}
+
+// Goal: a promise that is kept on another device than the one it was of leaves that one to others.
+// Method: the holder waits for who leaves the second device, and finds room on the first; who wants
+// a whole one may evict what is left on the second then.
+TEST_F(PreemptingExamples, APromiseThatIsKeptElsewhereLeavesItsDevice) {
+  Node({.name = "n1", .cpu = 9000, .gpus = 2});
+  std::vector<TestPod> pods = {
+      {.name = "first", .priority = 5, .gpu_milli = 700},
+      {.name = "low", .created = 1, .gpu_milli = 400},
+      {.name = "leaves", .priority = 5, .created = 2, .gpu_milli = 400},
+      {.name = "beside", .priority = 5, .created = 3, .gpu_milli = 250},
+  };
+  for (TestPod& pod : pods) {
+    Pod(pod);
+    Cycle();
+    pod.node = "n1";
+    pod.terminating = pod.name == "leaves";
+    Pod(pod);
+  }
+  Pod({.name = "holder", .priority = 1, .gpu_milli = 300});
+  Pod({.name = "whole", .priority = 1, .created = 1, .gpu_milli = 1000});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/holder -> n1");
+  while (engine.wake_at() == Instant{}) Cycle();
+  engine.Apply(model::PodRemove{.uid = "uid-beside"});
+  EXPECT_TRUE(Printed(1).starts_with("bind default/holder -> n1 "));
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+  EXPECT_EQ(FirstLine(Printed(20'000)), "promise default/whole -> n1  evicts default/low");
+  EXPECT_EQ(engine.counters().missed_wakes, 0u);
 }
 
 // Goal: who waits is looked at when what it may evict, with what has left, is enough. Method: what

@@ -1,6 +1,7 @@
 #include "cycle/second_pass.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,18 +51,22 @@ bool NeedsPass(const Workload& row, const model::Faults& faults) {
   return NeedsSecondPass(row.status);
 }
 
+bool NamesGroup(std::span<const model::WorkloadSlots> slots) {
+  return std::ranges::any_of(slots, [](const auto& set) { return set.gang.valid(); });
+}
+
 // Whether it has quota, and pods of groups that may not start.
 bool MayBeLetGo(const Workload& row) {
   const WorkloadStage stage = StageOf(row.status);
   return (stage == WorkloadStage::kReserved || stage == WorkloadStage::kAdmitted) &&
-         std::ranges::any_of(row.slots, [](const auto& slots) { return slots.gang.valid(); });
+         NamesGroup(row.slots);
 }
 
 // By its row alone. Who is not to run gives up its quota in any case.
 bool MayBeDue(const Workload& row, const model::Faults& faults, bool joint) {
   return row.status.active && IsRead(row) &&
          (NeedsPass(row, faults) || AwaitsPlaces(row, joint) ||
-          AwaitsAdmission(row.status, row.reserved) || MayBeLetGo(row));
+          AwaitsAdmission(row.status, row.slots, row.reserved) || MayBeLetGo(row));
 }
 
 bool StandsOn(const Workload& row, NameId node) {
@@ -75,7 +80,7 @@ bool StandsOn(const Workload& row, NameId node) {
 // Of one that is not admitted nobody reports them: those that are not there, or not ready.
 std::vector<NameId> LostNodes(const model::State& state, const Workload& row) {
   std::vector<NameId> lost;
-  if (!AwaitsAdmission(row.status, row.reserved)) return lost;
+  if (!AwaitsAdmission(row.status, row.slots, row.reserved)) return lost;
   for (const model::Slot& slot : row.reserved.slots) {
     const model::NodeId node = state.nodes().Find(slot.node);
     const bool there = node.valid() && state.nodes().present(node) && state.nodes().ready(node);
@@ -126,6 +131,15 @@ Reservation Joined(const Reservation& has, SlotPlacer::Found found) {
   return all;
 }
 
+// Of a domain that is not there, where a node of it is silent or gone, more will be told: it is
+// reported, or comes back.
+bool MayComeBack(const model::State& state, const PassDecision& decision) {
+  const auto& why = decision.refusal->topology;
+  if (!why || why->kind != model::TopologyRefusal::Kind::kStale) return false;
+  const model::NodeId node = state.nodes().Find(why->level);
+  return !node.valid() || !state.nodes().present(node) || !state.nodes().ready(node);
+}
+
 }  // namespace
 
 bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation& reservation,
@@ -136,10 +150,67 @@ bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation&
   return false;
 }
 
-bool AwaitsAdmission(const model::WorkloadStatus& status, const Reservation& reservation) {
+bool AwaitsAdmission(const model::WorkloadStatus& status,
+                     std::span<const model::WorkloadSlots> slots, const Reservation& reservation) {
+  const auto has_shares = [](const TopologyPlaces& places) { return !places.shares.empty(); };
   return StageOf(status) == WorkloadStage::kReserved &&
-         std::ranges::any_of(reservation.topologies,
-                             [](const TopologyPlaces& places) { return !places.shares.empty(); });
+         (std::ranges::any_of(reservation.topologies, has_shares) || NamesGroup(slots));
+}
+
+// ---- Mates -----------------------------------------------------------------------------------
+
+namespace {
+
+// What is due of one that passed its checks and is not admitted, whoever its mates are: it is
+// admitted with kPlace.
+Pass PassToAdmit(const model::State& state, WorkloadId workload, bool joint) {
+  const Workload& row = state.workloads().at(workload);
+  const bool waits =
+      AwaitsAdmission(row.status, row.slots, row.reserved) || AwaitsPlaces(row, joint);
+  if (!waits || !state.PassedChecks(workload)) return Pass::kNone;
+  return LostNodes(state, row).empty() ? Pass::kPlace : Pass::kReplace;
+}
+
+// Whether others decide when it is admitted.
+bool IsOfGroup(const model::State& state, WorkloadId workload) {
+  const Workload& row = state.workloads().at(workload);
+  return MayBeLetGo(row) && !row.status.admitted && gang::NoneStarted(state, row) &&
+         !state.faults().admitted_without_mates;
+}
+
+// With whom it is to be admitted, or could be now that they are: nobody of `without`. Without
+// itself: it is to wait.
+std::set<WorkloadId> MatesOf(const model::State& state, WorkloadId workload, bool joint,
+                             const std::set<WorkloadId>& without = {}) {
+  return gang::StartableWith(state, workload, [&](WorkloadId id) {
+    const Workload& mate = state.workloads().at(id);
+    if (without.contains(id) || !gang::HoldsQuota(mate) || !mate.job.valid() || !IsRead(mate))
+      return false;
+    const bool gives_up = mate.write != model::WriteStage::kNone && mate.decided.charges.empty();
+    return !gives_up && (StageOf(mate.status) == WorkloadStage::kAdmitted ||
+                         PassToAdmit(state, id, joint) == Pass::kPlace);
+  });
+}
+
+bool AwaitsMates(const model::State& state, WorkloadId workload, bool joint) {
+  return PassToAdmit(state, workload, joint) == Pass::kPlace && IsOfGroup(state, workload) &&
+         !MatesOf(state, workload, joint).contains(workload);
+}
+
+// More important ones first. Ids decide nothing.
+void SortByImportance(const model::State& state, std::vector<WorkloadId>& workloads) {
+  std::ranges::sort(workloads, {}, [&](WorkloadId id) {
+    const Workload& row = state.workloads().at(id);
+    return std::tuple(-int64_t{row.priority}, row.status.reserved_at, state.UidOf(row.uid));
+  });
+}
+
+}  // namespace
+
+bool IsAdmittedLater(const model::State& state, WorkloadId workload, bool joint) {
+  const Workload& row = state.workloads().at(workload);
+  return LacksPlaces(row.slots, row.decided, joint) ||
+         (NamesGroup(row.slots) && !state.PassedChecks(workload, row.decided));
 }
 
 Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
@@ -150,9 +221,8 @@ Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
       gang::NoneStarted(state, row) && gang::WhyUnready(state, workload)) {
     return Pass::kLetGo;
   }
-  const bool is_placed = AwaitsAdmission(row.status, row.reserved);
-  if ((is_placed || AwaitsPlaces(row, joint)) && state.PassedChecks(workload))
-    return LostNodes(state, row).empty() ? Pass::kPlace : Pass::kReplace;
+  const Pass pass = PassToAdmit(state, workload, joint);
+  if (pass != Pass::kNone && !AwaitsMates(state, workload, joint)) return pass;
   return NeedsPass(row, faults) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
 }
 
@@ -179,7 +249,7 @@ void SecondPass::Forget(WorkloadId workload) {
 }
 
 void SecondPass::Sync(const model::State& state, WorkloadId workload) {
-  // Others may have been to start with it.
+  // Others may have been to start with it, or are now.
   if (gangs_of_.contains(workload)) NoteQuota();
   Forget(workload);
   Plant(state, workload);
@@ -191,6 +261,7 @@ void SecondPass::Sync(const model::State& state, WorkloadId workload) {
     return;
   }
   Index(state.workloads().at(workload), workload);
+  if (gangs_of_.contains(workload)) NoteQuota();
   to_ask_.insert(workload);
 }
 
@@ -241,27 +312,24 @@ Pass SecondPass::PassNow(const model::State& state, WorkloadId workload) const {
 void SecondPass::NoteQueue(const model::QueueName& queue) {
   if (queue.kind != model::QueueKind::kClusterQueue) return;
   const auto at = of_queue_.find(queue.name);
-  if (at != of_queue_.end()) to_ask_.insert(at->second.begin(), at->second.end());
+  if (at == of_queue_.end()) return;
+  to_ask_.insert(at->second.begin(), at->second.end());
+  // Others wait for those that are to pass the checks that it asks for.
+  if (std::ranges::any_of(at->second, [&](WorkloadId id) { return gangs_of_.contains(id); }))
+    NoteQuota();
 }
 
 Instant SecondPass::wake_at() const {
-  if (!to_ask_.empty() || (nodes_lifted_ && !waits_.empty()) || groups_moved_ || members_moved_)
-    return Instant{};
+  const bool lifted = nodes_lifted_ && (!waits_.empty() || !to_start_.empty());
+  if (!to_ask_.empty() || lifted || groups_moved_ || members_moved_) return Instant{};
   return later_.empty() ? Instant::Never() : later_.begin()->first;
 }
 
-// Ids decide nothing.
 std::vector<WorkloadId> SecondPass::InOrder(const model::State& state) {
   std::vector<WorkloadId> workloads(to_ask_.begin(), to_ask_.end());
   to_ask_.clear();
   std::erase_if(workloads, [&](WorkloadId id) { return !queue_of_.contains(id); });
-  std::ranges::sort(workloads, [&](WorkloadId a, WorkloadId b) {
-    const auto key = [&](WorkloadId id) {
-      const Workload& row = state.workloads().at(id);
-      return std::tuple(-int64_t{row.priority}, row.status.reserved_at, state.UidOf(row.uid));
-    };
-    return key(a) < key(b);
-  });
+  SortByImportance(state, workloads);
   return workloads;
 }
 
@@ -272,6 +340,8 @@ void SecondPass::Serve(model::State& state, Instant now, SlotPlacer& placer, mod
     to_ask_.insert(later_.begin()->second);
     later_.erase(later_.begin());
   }
+  // A mate whose nodes are back is ready.
+  if (nodes_lifted_) NoteQuota();
   if (std::exchange(nodes_lifted_, false)) to_ask_.merge(std::exchange(waits_, {}));
   if (std::exchange(groups_moved_, false)) to_ask_.insert(to_start_.begin(), to_start_.end());
   if (std::exchange(members_moved_, false)) AskWithoutGroups(state);
@@ -285,6 +355,7 @@ void SecondPass::Serve(model::State& state, Instant now, SlotPlacer& placer, mod
     // row or queue.
     if (pass == Pass::kNone || row.write != model::WriteStage::kNone || row.claimant.valid()) {
       seen_.erase(id);
+      TellAwaited(state, id, plan);
       continue;
     }
     seen_.try_emplace(id, now);
@@ -309,80 +380,188 @@ void SecondPass::AskWithoutGroups(const model::State& state) {
 // When it may be decided: who has all its places waits for nothing. REQUIRES: it was seen that
 // something is due.
 Instant SecondPass::DueFrom(const Workload& row, WorkloadId id) const {
-  const bool is_placed =
-      AwaitsAdmission(row.status, row.reserved) && !LacksPlaces(row.slots, row.reserved, joint_);
+  const bool is_placed = AwaitsAdmission(row.status, row.slots, row.reserved) &&
+                         !LacksPlaces(row.slots, row.reserved, joint_);
   return std::max(row.not_before, seen_.at(id) + (is_placed ? Duration{} : delay_));
 }
 
 void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlacer& placer,
                         model::Plan& plan) {
+  if (pass == Pass::kLetGo) {
+    return LetGo(state, {.workload = id, .uid = state.workloads().at(id).uid, .pass = pass}, plan);
+  }
+  if (pass == Pass::kPlace && IsOfGroup(state, id)) return PlaceWithMates(state, id, placer, plan);
+  CarryOut(state, {LookAt(state, id, pass, placer, joint_)}, plan);
+}
+
+// Where a mate waits, or is about to give up its quota, it is tried without that one.
+void SecondPass::PlaceWithMates(model::State& state, WorkloadId id, SlotPlacer& placer,
+                                model::Plan& plan) {
+  std::set<WorkloadId> waiting;
+  while (true) {
+    const std::vector<WorkloadId> mates = MatesToPlace(state, id, waiting);
+    if (mates.empty()) {
+      waits_.insert(id);
+      return TellAwaited(state, id, plan);
+    }
+    const auto leaves = std::ranges::find_if(mates, [&](WorkloadId mate) {
+      return mate != id && PassOf(state, mate, joint_) == Pass::kLetGo;
+    });
+    if (leaves != mates.end()) {
+      waiting.insert(*leaves);
+      continue;
+    }
+    std::vector<Outcome> outcomes = LookAtAll(state, mates, placer);
+    if (outcomes.back().kind == Outcome::Kind::kPlaces)
+      return CarryOut(state, std::move(outcomes), plan);
+    const WorkloadId lacking = outcomes.back().decision.workload;
+    const bool gives_up = outcomes.back().kind == Outcome::Kind::kGivesUp;
+    outcomes.erase(outcomes.begin(), std::prev(outcomes.end()));
+    CarryOut(state, std::move(outcomes), plan);
+    // Who can start without it is asked next.
+    if (gives_up) {
+      std::ranges::copy_if(mates, std::inserter(to_ask_, to_ask_.end()),
+                           [&](WorkloadId mate) { return mate != lacking; });
+    }
+    if (gives_up || lacking == id) return;
+    waiting.insert(lacking);
+  }
+}
+
+// Those of its mates that are to get places, in their order, itself among them; none: it can't be
+// admitted without those.
+std::vector<WorkloadId> SecondPass::MatesToPlace(const model::State& state, WorkloadId workload,
+                                                 const std::set<WorkloadId>& without) const {
+  const std::set<WorkloadId> mates = MatesOf(state, workload, joint_, without);
+  if (!mates.contains(workload)) return {};
+  std::vector<WorkloadId> to_place;
+  std::ranges::copy_if(mates, std::back_inserter(to_place), [&](WorkloadId id) {
+    const Workload& row = state.workloads().at(id);
+    return row.write == model::WriteStage::kNone && PassToAdmit(state, id, joint_) == Pass::kPlace;
+  });
+  SortByImportance(state, to_place);
+  return to_place;
+}
+
+// Each beside those before it, on a copy, until one gets none, or finds no room in the queue of its
+// group, where none is kept for who has no places: the last.
+std::vector<SecondPass::Outcome> SecondPass::LookAtAll(model::State& state,
+                                                       std::span<const WorkloadId> mates,
+                                                       SlotPlacer& placer) const {
+  if (mates.size() == 1) return {LookAt(state, mates.front(), Pass::kPlace, placer, joint_)};
+  model::State copy = state;
+  ClassCaches caches(/*bytes_max=*/0);
+  ClassPlaces counted;
+  place::PreemptionScratch scratch;
+  SlotPlacer tried = placer.For(copy, caches, counted, scratch);
+  std::vector<Outcome> outcomes;
+  for (const WorkloadId id : mates) {
+    outcomes.push_back(LookAt(copy, id, Pass::kPlace, tried, joint_));
+    if (outcomes.back().kind != Outcome::Kind::kPlaces) break;
+    copy.Place(id, outcomes.back().reservation);
+    auto unready = gang::WhyUnready(copy, id);
+    if (!unready) continue;
+    outcomes.back().kind = Outcome::Kind::kGivesUp;
+    outcomes.back().decision.pass = Pass::kLetGo;
+    outcomes.back().decision.gang = std::move(unready->why);
+    break;
+  }
+  return outcomes;
+}
+
+// The state is as before.
+SecondPass::Outcome SecondPass::LookAt(model::State& state, WorkloadId id, Pass pass,
+                                       SlotPlacer& placer, bool joint) {
+  using Kind = Outcome::Kind;
   const Workload& row = state.workloads().at(id);
-  PassDecision decision{.workload = id, .uid = row.uid, .pass = pass};
-  if (pass == Pass::kLetGo) return LetGo(state, std::move(decision), plan);
+  Outcome outcome{.decision = {.workload = id, .uid = row.uid, .pass = pass}};
+  PassDecision& decision = outcome.decision;
   Reservation lacking;
   if (pass == Pass::kReplace) {
     decision.failed = FailedNodes(state, row);
     decision.refusal = placer.WhyNoTopologyToReplaceIn(id, decision.failed);
   } else {
-    lacking = LackingOf(row, joint_);
+    lacking = LackingOf(row, joint);
     decision.refusal = placer.WhyNoTopology(id, lacking);
   }
-  if (decision.refusal) return LacksTopology(state, std::move(decision), plan);
+  if (decision.refusal) {
+    // Other nodes than those of a topology would not be what it was given quota for. It waits for
+    // what may come back, as an object does that is made anew.
+    const bool untold = decision.refusal->topology->kind == model::TopologyRefusal::Kind::kUntold;
+    outcome.kind = untold ? Kind::kGivesUp : Kind::kWaits;
+    if (!untold) outcome.refusal = std::exchange(decision.refusal, std::nullopt);
+    return outcome;
+  }
   SlotPlacer::Places places =
       pass == Pass::kReplace ? placer.Replace(id, decision.failed) : placer.Place(id, lacking);
   if (!places) {
     decision.refusal = std::move(places.error());
-    if (pass == Pass::kReplace && !state.faults().pass_fails_fast &&
-        placer.CouldReplaceLater(id, decision.failed)) {
-      return WaitForNodes(decision, plan);
-    }
-    return GiveUp(state, std::move(decision), plan);
+    const bool later = pass == Pass::kReplace && !state.faults().pass_fails_fast &&
+                       placer.CouldReplaceLater(id, decision.failed);
+    outcome.kind = later || MayComeBack(state, decision) ? Kind::kWaits : Kind::kGivesUp;
+    return outcome;
   }
-  Reservation reservation = row.reserved;
+  outcome.reservation = row.reserved;
   if (pass == Pass::kReplace) {
-    reservation.slots = std::move(places->slots);
-    reservation.topologies = std::move(places->topologies);
+    outcome.reservation.slots = std::move(places->slots);
+    outcome.reservation.topologies = std::move(places->topologies);
   } else {
-    reservation = Joined(row.reserved, *std::move(places));
+    outcome.reservation = Joined(row.reserved, *std::move(places));
   }
-  if (!state.HasRoomFor(reservation, row.reserved)) return WaitForNodes(decision, plan);
-  state.Place(id, std::move(reservation));
-  plan.passes.push_back(std::move(decision));
+  if (!state.HasRoomFor(outcome.reservation, row.reserved)) outcome.kind = Kind::kWaits;
+  return outcome;
 }
 
-// What it was told to wait for is there, and nodes are not.
-void SecondPass::WaitForNodes(const PassDecision& decision, model::Plan& plan) {
-  waits_.insert(decision.workload);
-  plan.held_up.push_back({.workload = decision.workload, .uid = decision.uid});
+// All that get places do in one transaction.
+void SecondPass::CarryOut(model::State& state, std::vector<Outcome> outcomes, model::Plan& plan) {
+  std::vector<model::State::Placing> placings;
+  for (Outcome& outcome : outcomes) {
+    const WorkloadId id = outcome.decision.workload;
+    waits_.erase(id);
+    if (outcome.kind == Outcome::Kind::kWaits) {
+      // What it was told to wait for is there, and nodes are not; or it is told.
+      waits_.insert(id);
+      plan.held_up.push_back(
+          {.workload = id, .uid = outcome.decision.uid, .refusal = std::move(outcome.refusal)});
+      continue;
+    }
+    if (outcome.kind == Outcome::Kind::kPlaces) {
+      placings.push_back({.workload = id, .reservation = std::move(outcome.reservation)});
+    } else {
+      state.GiveUp(id);
+    }
+    plan.passes.push_back(std::move(outcome.decision));
+  }
+  if (!placings.empty()) state.PlaceAll(std::move(placings));
 }
 
-// Other nodes than those of a topology would not be what it was given quota for. It waits for what
-// may come back, as an object does that is made anew.
-void SecondPass::LacksTopology(model::State& state, PassDecision decision, model::Plan& plan) {
-  if (decision.refusal->topology->kind == model::TopologyRefusal::Kind::kUntold)
-    return GiveUp(state, std::move(decision), plan);
-  waits_.insert(decision.workload);
-  plan.held_up.push_back(
-      {.workload = decision.workload, .uid = decision.uid, .refusal = std::move(decision.refusal)});
+// Of one that could be admitted but for its mates: for whom it waits, the most important that has
+// quota and is not ready.
+void SecondPass::TellAwaited(const model::State& state, WorkloadId workload,
+                             model::Plan& plan) const {
+  const Workload& row = state.workloads().at(workload);
+  if (row.write != model::WriteStage::kNone || row.claimant.valid()) return;
+  if (PassToAdmit(state, workload, joint_) != Pass::kPlace || !IsOfGroup(state, workload)) return;
+  std::vector<WorkloadId> awaited;
+  const auto is_awaited = [&](WorkloadId id) {
+    const Workload& mate = state.workloads().at(id);
+    return id != workload && gang::HoldsQuota(mate) && !mate.status.admitted &&
+           (waits_.contains(id) || !state.PassedChecks(id));
+  };
+  for (const model::WorkloadSlots& set : row.slots) {
+    if (!set.gang.valid()) continue;
+    std::ranges::copy_if(state.slots().WorkloadsOf(set.gang), std::back_inserter(awaited),
+                         is_awaited);
+  }
+  SortByImportance(state, awaited);
+  model::PassHeldUp held_up{.workload = workload, .uid = row.uid, .awaits_mates = true};
+  if (!awaited.empty()) held_up.awaited = state.workloads().at(awaited.front()).key;
+  plan.held_up.push_back(std::move(held_up));
 }
 
 void SecondPass::LetGo(model::State& state, PassDecision decision, model::Plan& plan) {
   if (auto unready = gang::WhyUnready(state, decision.workload))
     decision.gang = std::move(unready->why);
-  state.GiveUp(decision.workload);
-  plan.passes.push_back(std::move(decision));
-}
-
-// Of a domain that is not there, where a node of it is silent or gone, more will be told: it is
-// reported, or comes back.
-void SecondPass::GiveUp(model::State& state, PassDecision decision, model::Plan& plan) {
-  const auto& why = decision.refusal->topology;
-  if (why && why->kind == model::TopologyRefusal::Kind::kStale) {
-    const model::NodeId node = state.nodes().Find(why->level);
-    if (!node.valid() || !state.nodes().present(node) || !state.nodes().ready(node)) {
-      return WaitForNodes(decision, plan);
-    }
-  }
   state.GiveUp(decision.workload);
   plan.passes.push_back(std::move(decision));
 }
@@ -396,8 +575,8 @@ std::vector<WorkloadId> SecondPass::Missed(const model::State& state,
     if (!state.workloads().used(id) || PassOf(state, id, joint_) == Pass::kNone) continue;
     const Workload& row = state.workloads().at(id);
     if (row.write != model::WriteStage::kNone || row.claimant.valid()) continue;
-    if (to_ask_.contains(id) || (groups_moved_ && to_start_.contains(id)) || members_moved_)
-      continue;
+    const bool group_moved = (groups_moved_ || nodes_lifted_) && to_start_.contains(id);
+    if (to_ask_.contains(id) || group_moved || members_moved_) continue;
     if (seen_.contains(id) && later_.contains({DueFrom(row, id), id})) continue;
     if (waits_.contains(id)) {
       if (nodes_lifted_) continue;
@@ -425,7 +604,8 @@ bool SecondPass::WouldDecide(model::State& state, const place::Evaluator& evalua
 
 // The queues follow from the rows.
 void SecondPass::AddTo(Hasher& hasher) const {
-  hasher.Add(nodes_lifted_ && !waits_.empty()).Add(groups_moved_).Add(members_moved_);
+  hasher.Add(nodes_lifted_ && (!waits_.empty() || !to_start_.empty()));
+  hasher.Add(groups_moved_).Add(members_moved_);
   for (const auto* ids : {&to_ask_, &waits_, &to_start_}) {
     hasher.Add(ids->size());
     for (const WorkloadId id : *ids) hasher.Add(id.value);

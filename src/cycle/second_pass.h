@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -18,19 +20,26 @@ namespace berth::cycle {
 // to get other places; who passed its admission checks gets places for its pods, with which it is
 // admitted, and so is who has them by a topology already, once its nodes are found to be there;
 // whose pods are of a group that could not start with them any more, and did not, gives
-// up its quota. The one function that says so, asked at the moment of use: nothing is due because
-// it was once (https://github.com/kubernetes-sigs/kueue/issues/5561). `joint`: pods that no
-// topology places are placed here, too.
+// up its quota. Nobody is admitted before its groups could start with those that are, or of whom
+// that is due as well: its mates. The one function that says so, asked at the moment of use:
+// nothing is due because it was once (https://github.com/kubernetes-sigs/kueue/issues/5561).
+// `joint`: pods that no topology places are placed here, too.
 [[nodiscard]] model::Pass PassOf(const model::State& state, model::WorkloadId workload, bool joint);
 
 // Whether pods that are to have places have none, of those that a workload with that quota runs.
 [[nodiscard]] bool LacksPlaces(std::span<const model::WorkloadSlots> slots,
                                const model::Reservation& reservation, bool joint);
 
-// Whether it has places by a topology and is not admitted: it is by a pass, which finds its nodes
-// there or others, since nobody watches them until then.
+// Whether it has places by a topology, or is of a group, and is not admitted: it is by a pass,
+// which finds its nodes there or others, since nobody watches them until then, and its mates ready.
 [[nodiscard]] bool AwaitsAdmission(const model::WorkloadStatus& status,
+                                   std::span<const model::WorkloadSlots> slots,
                                    const model::Reservation& reservation);
+
+// Of one whose quota is decided: whether it is admitted by a pass, not with that. Whoever is of a
+// group and has checks to pass is, whatever becomes of those until its quota is written.
+[[nodiscard]] bool IsAdmittedLater(const model::State& state, model::WorkloadId workload,
+                                   bool joint);
 
 // Decides it for those of whom it is due: each gets all the places that it lacks, in the ledger at
 // once and to be written on what was observed; or gives up its quota, when there are none.
@@ -40,6 +49,9 @@ namespace berth::cycle {
 //                           ^                      GiveUp ──written──> evicted, so not due
 //                           └── waits: its write was refused, or places will be there, or what
 //                               its pods are to be placed by is not there
+//
+// Mates get places in one transaction, or none of them; who finds none gives up its quota alone,
+// and the others with it where they can't start without.
 //
 // Which rows to ask about is an index of the rows, kept with each change of one, and of the queues'
 // names. What is under way (WriteStage) is not decided again. O(log workloads) a change; a look is
@@ -85,11 +97,27 @@ class SecondPass {
   [[nodiscard]] Instant DueFrom(const model::Workload& row, model::WorkloadId workload) const;
   void Decide(model::State& state, model::WorkloadId workload, model::Pass pass, SlotPlacer& placer,
               model::Plan& plan);
-  // What follows where there is no topology to find places in, which is the decision's refusal.
-  void LacksTopology(model::State& state, model::PassDecision decision, model::Plan& plan);
+  // What comes of a look at one.
+  struct Outcome {
+    enum class Kind : uint8_t { kPlaces, kGivesUp, kWaits };
+    Kind kind = Kind::kPlaces;
+    model::PassDecision decision = {};
+    model::Reservation reservation = {};               // kPlaces.
+    std::optional<model::PlacesRefusal> refusal = {};  // kWaits: for what, if that is told.
+  };
+  [[nodiscard]] static Outcome LookAt(model::State& state, model::WorkloadId workload,
+                                      model::Pass pass, SlotPlacer& placer, bool joint);
+  [[nodiscard]] std::vector<Outcome> LookAtAll(model::State& state,
+                                               std::span<const model::WorkloadId> mates,
+                                               SlotPlacer& placer) const;
+  void CarryOut(model::State& state, std::vector<Outcome> outcomes, model::Plan& plan);
+  [[nodiscard]] std::vector<model::WorkloadId> MatesToPlace(
+      const model::State& state, model::WorkloadId workload,
+      const std::set<model::WorkloadId>& without) const;
+  void PlaceWithMates(model::State& state, model::WorkloadId workload, SlotPlacer& placer,
+                      model::Plan& plan);
+  void TellAwaited(const model::State& state, model::WorkloadId workload, model::Plan& plan) const;
   static void LetGo(model::State& state, model::PassDecision decision, model::Plan& plan);
-  void GiveUp(model::State& state, model::PassDecision decision, model::Plan& plan);
-  void WaitForNodes(const model::PassDecision& decision, model::Plan& plan);
   [[nodiscard]] bool WouldDecide(model::State& state, const place::Evaluator& evaluator,
                                  model::WorkloadId workload) const;
 

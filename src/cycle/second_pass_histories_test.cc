@@ -1,6 +1,7 @@
-// Goal: whatever becomes of nodes, failures, checks and writes, second passes leave no place had twice
-// and nobody who should be looked at unseen. Method: random histories, after each step of which the
-// audit and the watchdog are asked.
+// Goal: whatever becomes of nodes, failures, checks, groups and writes, second passes leave no place
+// had twice, nobody who should be looked at unseen, and nobody admitted without the members that its
+// group needs. Method: random histories, after each step of which the audit and the watchdog are
+// asked, and those that are admitted are counted.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cycle/test_mates.h"
 #include "cycle/test_topology.h"
 
 namespace berth::cycle {
@@ -15,13 +17,16 @@ namespace {
 
 class RandomTopology {
  public:
-  RandomTopology() : world(*rc::gen::arbitrary<bool>()) {
+  // `groups`: of some workloads the pods are gangs.
+  explicit RandomTopology(bool groups)
+      : world(groups || *rc::gen::arbitrary<bool>()), groups_(groups) {
     world.PutQueue(*rc::gen::element(3000, 6000), kEvicts);
   }
   void Step() {
     const std::string node = "n" + std::to_string(*rc::gen::inRange(0, 5));
     const std::string rack = node < "n3" ? "a" : "b";
     const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 4));
+    if (groups_ && *rc::gen::inRange(0, 5) == 0) return ChangeGroup();
     switch (*rc::gen::inRange(0, 15)) {
       case 0:
       case 1:
@@ -59,6 +64,11 @@ class RandomTopology {
         RC_ASSERT(stage == model::WorkloadStage::kReserved ||
                   stage == model::WorkloadStage::kAdmitted);
         RC_ASSERT(decided_.insert(pass.uid.value).second);
+        RC_ASSERT(pass.pass != model::Pass::kPlace || pass.evicts() ||
+                  HasItsMates(world.state(), pass.workload));
+      }
+      for (const model::ReserveDecision& r : plan.reservations) {
+        RC_ASSERT(HasItsMates(world.state(), r.workload));
       }
       CarryOut(plan);
       RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
@@ -76,8 +86,15 @@ class RandomTopology {
     world.Put({.name = name,
                .count = *rc::gen::inRange<uint32_t>(1, 4),
                .priority = *rc::gen::inRange(0, 2),
-               .created = ++created_},
+               .created = ++created_,
+               .gang = groups_ && name != "w0" ? "g" : ""},
               *rc::gen::element<std::string>("", "rack", kHost));
+  }
+  void ChangeGroup() {
+    decided_.clear();
+    if (*rc::gen::inRange(0, 5) == 0) return world.engine.Apply(model::GroupRemove{.uid = "uid-g"});
+    world.engine.Apply(cycle::FactsOf(
+        world.engine.vocabulary(), TestGroup{.name = "g", .min_member = *rc::gen::inRange(1, 7)}));
   }
   void ChangeChecks(const std::string& name) {
     if (!IsThere(name)) return;
@@ -120,6 +137,7 @@ class RandomTopology {
     model::WorkloadUpsert& o = world.objects.at(name);
     const int how = *rc::gen::inRange(0, 4);
     if (how == 0) {
+      decided_.clear();  // What its uid was known by is given again.
       world.Remove(name);
       world.objects.erase(name);
       return;
@@ -186,22 +204,29 @@ class RandomTopology {
     }
     for (const std::string& name : reserved) {
       if (Fails(name)) continue;
-      const bool placed = !world.RowOf(name).decided.slots.empty();
-      world.Reserved(name, /*admitted=*/placed);
+      const model::Workload& row = world.RowOf(name);
+      const model::WorkloadId id = world.state().FindWorkload("u-" + name);
+      world.Reserved(name, /*admitted=*/!row.decided.slots.empty() &&
+                               world.state().PassedChecks(id, row.decided));
     }
   }
 
   std::set<uint32_t> decided_;  // Of this version of something.
+  const bool groups_;
   int64_t created_ = 0;
 };
 
-RC_GTEST_PROP(SecondPassTest, RandomHistories, ()) {
-  RandomTopology histories;
+void PlaySecondPasses(bool groups) {
+  RandomTopology histories(groups);
   for (int i = *rc::gen::inRange(1, 60); i > 0; --i) {
     histories.Step();
     histories.Check();
   }
 }
+
+RC_GTEST_PROP(SecondPassTest, RandomHistories, ()) { PlaySecondPasses(/*groups=*/false); }
+
+RC_GTEST_PROP(SecondPassTest, RandomHistoriesOfGroups, ()) { PlaySecondPasses(/*groups=*/true); }
 
 }  // namespace
 }  // namespace berth::cycle

@@ -1,14 +1,17 @@
-// Goal: whatever happens to nodes, workloads, pods and groups, a place is never lost or had twice.
-// Method: random histories with refused writes, after each step of which the audit and the watchdog
-// are asked.
+// Goal: whatever happens to nodes, workloads, pods, groups and checks, a place is never lost or had
+// twice, and nobody is admitted without the members that its group needs. Method: random histories
+// with refused writes, after each step of which the audit and the watchdog are asked, and those that
+// are admitted are counted.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cycle/test_joint.h"
+#include "cycle/test_mates.h"
 #include "model/audit.h"
 
 namespace berth::cycle {
@@ -18,18 +21,21 @@ namespace {
 // late, or too often.
 class RandomJoint {
  public:
-  // `groups`: of some workloads the pods are gangs, of groups in a queue of Volcano's.
-  explicit RandomJoint(bool groups = false)
+  // `groups`: of some workloads the pods are gangs, of groups in a queue of Volcano's. `checks`: those
+  // of one queue are to pass some.
+  RandomJoint(bool groups, bool checks)
       : world({.preemption = *rc::gen::arbitrary<bool>(),
                .joint_placement = true,
                .second_pass_delay = {}}),
-        groups_(groups) {
+        groups_(groups),
+        checks_(checks) {
     for (const char* name : {"q", "r"}) {
       world.Put(QueueSpec{.name = name,
                           .cohort = "all",
                           .flavors = {{"red", 3000}, {"blue", 2000}},
                           .preemption = kEvicts});
     }
+    if (checks) Ask(true);
     world.Label("red", "red");
     world.Label("blue", "blue");
   }
@@ -38,6 +44,7 @@ class RandomJoint {
     const auto n = *rc::gen::inRange(0, 4);
     const std::string node = "n" + std::to_string(n);
     if (groups_ && *rc::gen::inRange(0, 4) == 0) return ChangeGroups();
+    if (checks_ && *rc::gen::inRange(0, 4) == 0) return ChangeChecks();
     switch (*rc::gen::inRange(0, 12)) {
       case 0:
         return world.Put(TestNode{.name = node,
@@ -77,7 +84,7 @@ class RandomJoint {
         world.engine.Apply(model::ReservationOutcome{
             .uid = uid, .outcome = model::WriteOutcome::kRefused, .at = world.now});
       } else {
-        world.ComesTrue(specs_.at(uid.substr(2)));
+        Reserved(specs_.at(uid.substr(2)));
       }
     }
     for (const model::PassDecision& pass : plan.passes) {
@@ -85,8 +92,10 @@ class RandomJoint {
       if (*rc::gen::arbitrary<bool>()) {
         world.engine.Apply(model::ReservationOutcome{
             .uid = uid, .outcome = model::WriteOutcome::kRefused, .at = world.now});
-      } else {
+      } else if (pass.evicts()) {
         world.IsTold(specs_.at(uid.substr(2)));
+      } else {
+        world.ComesTrue(specs_.at(uid.substr(2)));
       }
     }
     for (const model::PodId pod : plan.evicted) {
@@ -117,6 +126,47 @@ class RandomJoint {
   JointWorld world;
 
  private:
+  // With its places it is admitted.
+  void Reserved(const WorkloadSpec& spec) {
+    const model::Workload& row = world.RowOf(spec.name);
+    if (!row.decided.slots.empty()) return world.ComesTrue(spec);
+    model::WorkloadUpsert facts = world.FactsOf(spec);
+    facts.status.reserved = true;
+    facts.status.reserved_at = world.now;
+    facts.reserved = row.decided;
+    world.engine.Apply(facts);
+  }
+  void Ask(bool asks) {
+    model::Vocabulary& v = world.engine.vocabulary();
+    const model::Queue& row = world.state().queues().at(
+        world.state().queues().Find(model::QueueKind::kClusterQueue, v.names.Intern("r")));
+    model::QueueUpsert facts{
+        .name = "r", .uid = "u-r", .parent = "all", .preemption = row.preemption};
+    facts.groups = row.groups;
+    for (const auto& [flavor, cpu] : {std::pair("red", 3000), std::pair("blue", 2000)}) {
+      facts.quotas.push_back(
+          {.flavor = v.names.Intern(flavor), .resource = model::kCpu, .quota = {.nominal = cpu}});
+    }
+    if (asks) facts.checks = {{.name = v.names.Intern("c"), .flavors = {}}};
+    world.engine.Apply(facts);
+  }
+  // The queue asks for one, or no more; one of those that have quota passed it, or did not.
+  void ChangeChecks() {
+    if (*rc::gen::inRange(0, 6) == 0) return Ask(*rc::gen::arbitrary<bool>());
+    const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 5));
+    const auto at = specs_.find(name);
+    if (at == specs_.end()) return;
+    const model::Workload& row = world.RowOf(name);
+    if (!row.status.reserved || row.write != model::WriteStage::kNone) return;
+    model::WorkloadUpsert facts = world.FactsOf(at->second);
+    facts.status = row.status;
+    facts.reserved = row.reserved;
+    const bool passed = *rc::gen::inRange(0, 3) > 0;
+    if (passed) facts.checks = {world.engine.vocabulary().names.Intern("c")};
+    facts.status.checks_ready = passed;
+    facts.checks_pending = !passed && *rc::gen::arbitrary<bool>();
+    world.engine.Apply(facts);
+  }
   void ChangeGroups() {
     const std::string name = "g" + std::to_string(*rc::gen::inRange(0, 2));
     switch (*rc::gen::inRange(0, 4)) {
@@ -227,10 +277,11 @@ class RandomJoint {
   std::map<std::string, TestPod> pods_;
   int64_t created_ = 0;
   const bool groups_;
+  const bool checks_;
 };
 
-void PlayJoint(bool groups) {
-  RandomJoint histories(groups);
+void PlayJoint(bool groups, bool checks) {
+  RandomJoint histories(groups, checks);
   JointWorld& world = histories.world;
   for (int i = *rc::gen::inRange(5, 60); i > 0; --i) {
     histories.Step();
@@ -241,16 +292,28 @@ void PlayJoint(bool groups) {
     RC_ASSERT(world.engine.CountMissedWakes() == 0u);
     for (const model::ReserveDecision& r : plan.reservations) {
       const model::Workload& row = world.state().workloads().at(r.workload);
-      RC_ASSERT(row.decided.slots.size() == size_t{row.slots.front().count});
+      const bool put_off = row.decided.slots.empty() && (checks || row.slots.front().gang.valid());
+      RC_ASSERT(put_off || row.decided.slots.size() == size_t{row.slots.front().count});
+      RC_ASSERT(HasItsMates(world.state(), r.workload));
     }
+    for (const model::PassDecision& pass : plan.passes)
+      RC_ASSERT(pass.evicts() || HasItsMates(world.state(), pass.workload));
     histories.CarryOut(plan);
     RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
   }
 }
 
-RC_GTEST_PROP(SlotsProp, APlaceIsNeverLostOrHadTwice, ()) { PlayJoint(/*groups=*/false); }
+RC_GTEST_PROP(SlotsProp, APlaceIsNeverLostOrHadTwice, ()) {
+  PlayJoint(/*groups=*/false, /*checks=*/false);
+}
 
-RC_GTEST_PROP(SlotsProp, APlaceOfAGangIsNeverLostOrHadTwice, ()) { PlayJoint(/*groups=*/true); }
+RC_GTEST_PROP(SlotsProp, APlaceOfAGangIsNeverLostOrHadTwice, ()) {
+  PlayJoint(/*groups=*/true, /*checks=*/false);
+}
+
+RC_GTEST_PROP(SlotsProp, NobodyOfAGangIsAdmittedBeforeItsMatesPassedTheirChecks, ()) {
+  PlayJoint(/*groups=*/true, /*checks=*/true);
+}
 
 }  // namespace
 }  // namespace berth::cycle

@@ -26,6 +26,44 @@ class TogetherWorld : public TeamWorld {
   void Queue(const std::string& name, int64_t cpu, bool strict = false) {
     Put(QueueSpec{.name = name, .flavors = {{"spot", cpu}}, .strict = strict});
   }
+  // Whose workloads are to pass the check c.
+  void AskingQueue(const std::string& name, int64_t cpu, bool asks = true) {
+    Queue(name, cpu);
+    model::Vocabulary& v = engine.vocabulary();
+    model::QueueUpsert facts{.name = name, .uid = "u-" + name};
+    const std::vector<model::NameId> flavors = {v.names.Intern("spot")};
+    const std::vector<model::ResourceId> resources = {model::kCpu};
+    const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
+    facts.groups = v.resource_groups.Intern(groups);
+    facts.quotas = {{.flavor = flavors[0], .resource = model::kCpu, .quota = {.nominal = cpu}}};
+    if (asks) facts.checks = {{.name = v.names.Intern("c"), .flavors = {}}};
+    engine.Apply(facts);
+  }
+  // Its object says that it has its quota, and whether it passed the check.
+  void HasQuota(const WorkloadSpec& w, bool passed = false) {
+    model::WorkloadUpsert facts = FactsOf(w);
+    const model::Workload& row = RowOf(w.name);
+    facts.status.reserved = true;
+    facts.status.reserved_at = Instant::FromSeconds(1000 + w.created);
+    facts.reserved = row.status.reserved ? row.reserved : row.decided;
+    if (passed) facts.checks = {engine.vocabulary().names.Intern("c")};
+    facts.status.checks_ready = passed;
+    engine.Apply(facts);
+  }
+  // Whom those are told to wait for that have quota, in a cycle that decides nothing.
+  std::string Awaits() {
+    const model::Plan plan = engine.Cycle(now);
+    EXPECT_TRUE(plan.empty());
+    std::string text;
+    for (const model::PassHeldUp& held_up : plan.held_up) {
+      EXPECT_TRUE(held_up.awaits_mates);
+      text +=
+          fmt::format("{} awaits {}; ", state().KeyOf(state().workloads().at(held_up.workload).key),
+                      held_up.awaited.valid() ? state().KeyOf(held_up.awaited) : "others");
+    }
+    EXPECT_EQ(engine.CountMissedWakes(), 0u);
+    return text;
+  }
 };
 
 WorkloadSpec Of(const std::string& name, const std::string& queue, int64_t created) {
@@ -111,6 +149,17 @@ TEST(TogetherTest, AsManyAreAdmittedAsTheirGroupNeeds) {
   EXPECT_EQ(world.Cycle(),
             "default/a: q spot 2000 n1 n1; default/c: r spot 2000 n1 n1; "
             "default/d: q spot 2000 n1 n1; default/b wants 2000 of 0; ");
+}
+
+TEST(TogetherTest, OfAGroupThatComesToNeedFewerAsManyAreAdmitted) {
+  TogetherWorld world(/*minimum=*/6);
+  world.Queue("q", 4000);
+  for (const std::string name : {"a", "b", "c"}) world.Put(Of(name, "q", name[0]));
+  world.Cycle();
+  EXPECT_EQ(world.Cycle(), "");
+  world.PutGroup("g", 4);
+  EXPECT_EQ(world.Cycle(),
+            "default/a: q spot 2000 n1 n1; default/b: q spot 2000 n1 n1; default/c lacks 2000; ");
 }
 
 // One that is large, and first or last, would take what several have who are enough.
@@ -218,26 +267,14 @@ TEST(TogetherTest, WhoseWriteIsRefusedIsNoMateForAWhile) {
 TEST(TogetherTest, WhosePlacesAreRefusedIsCountedOnByNobody) {
   TogetherWorld world;
   world.Queue("q", 9000);
-  world.Queue("r", 9000);
-  model::Vocabulary& v = world.engine.vocabulary();
-  model::QueueUpsert checked{.name = "r", .uid = "u-r"};
-  const std::vector<model::NameId> flavors = {v.names.Intern("spot")};
-  const std::vector<model::ResourceId> resources = {model::kCpu};
-  const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
-  checked.groups = v.resource_groups.Intern(groups);
-  checked.quotas = {{.flavor = flavors[0], .resource = model::kCpu, .quota = {.nominal = 9000}}};
-  checked.checks = {{.name = v.names.Intern("c"), .flavors = {}}};
-  world.engine.Apply(checked);
+  world.AskingQueue("r", 9000);
   world.Put(Of("a", "q", 1));
   world.Put(Of("b", "r", 2));
-  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; default/b: r spot 2000; ");
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000; default/b: r spot 2000; ");
+  world.HasQuota(Of("a", "q", 1));
+  world.HasQuota(Of("b", "r", 2), /*passed=*/true);
+  EXPECT_EQ(world.Cycle(), "default/a: n1 n1; default/b: n1 n1; ");
   world.ComesTrue(Of("a", "q", 1));
-  model::WorkloadUpsert b = world.FactsOf(Of("b", "r", 2));
-  b.status.reserved = true;
-  b.reserved = world.RowOf("b").decided;
-  b.checks = {v.names.Intern("c")};
-  world.engine.Apply(b);
-  EXPECT_EQ(world.Cycle(), "default/b: n1 n1; ");
   world.engine.Apply(model::ReservationOutcome{
       .uid = "u-b", .outcome = model::WriteOutcome::kRefused, .at = world.now});
   EXPECT_EQ(world.Cycle(), "default/a gives up; ");
@@ -246,6 +283,155 @@ TEST(TogetherTest, WhosePlacesAreRefusedIsCountedOnByNobody) {
   EXPECT_EQ(world.Cycle(), "");
   world.now = world.now + Duration::Seconds(10);
   EXPECT_EQ(world.Cycle(), "default/b gives up; ");
+}
+
+// ---- Checks ----------------------------------------------------------------------------------
+
+// Two of a group: a, of a queue that asks for nothing, and b, which is to pass a check.
+class CheckedMates : public TogetherWorld {
+ public:
+  explicit CheckedMates(int32_t minimum = 4) : TogetherWorld(minimum) {
+    Queue("q", 9000);
+    AskingQueue("r", 9000);
+    Put(a);
+    Put(b);
+  }
+  // Both have quota, and one of them a check to pass.
+  void HaveQuota() {
+    EXPECT_EQ(Cycle(), "default/a: q spot 2000; default/b: r spot 2000; ") << "no places yet";
+    HasQuota(a);
+    HasQuota(b);
+    EXPECT_EQ(Awaits(), "default/a awaits default/b; ");
+    EXPECT_EQ(Awaits(), "") << "a fixed point";
+  }
+  using TogetherWorld::Put;
+  const WorkloadSpec a = Of("a", "q", 1);
+  const WorkloadSpec b = Of("b", "r", 2);
+};
+
+TEST(TogetherTest, NobodyIsAdmittedBeforeItsMatesPassedTheirChecks) {
+  CheckedMates world;
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000; default/b: r spot 2000; ");
+  world.HasQuota(world.a);
+  EXPECT_EQ(world.Awaits(), "default/a awaits default/b; ") << "the other's quota is under way";
+  world.HasQuota(world.b);
+  EXPECT_EQ(world.Awaits(), "default/a awaits default/b; ");
+  world.HasQuota(world.b, /*passed=*/true);
+  EXPECT_EQ(world.Cycle(), "default/a: n1 n1; default/b: n1 n1; ") << "in one cycle";
+  EXPECT_EQ(world.Cycle(), "");
+  world.ComesTrue(world.a);
+  world.ComesTrue(world.b);
+  EXPECT_EQ(world.Cycle(), "");
+}
+
+TEST(TogetherTest, WhoPassedItsCheckWaitsForQuotaOfOthersThatIsUnderWay) {
+  CheckedMates world;
+  world.Cycle();
+  world.HasQuota(world.b, /*passed=*/true);
+  EXPECT_EQ(world.Awaits(), "default/b awaits default/a; ");
+  world.HasQuota(world.a);
+  EXPECT_EQ(world.Cycle(), "default/a: n1 n1; default/b: n1 n1; ");
+}
+
+TEST(TogetherTest, MatesThatAreEnoughWaitForNoOther) {
+  CheckedMates world(/*minimum=*/2);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; default/b: r spot 2000; ");
+  world.ComesTrue(world.a);
+  world.HasQuota(world.b);
+  EXPECT_EQ(world.Cycle(), "");
+  world.HasQuota(world.b, /*passed=*/true);
+  EXPECT_EQ(world.Cycle(), "default/b: n1 n1; ");
+}
+
+// Those that wait for a check are joined by one that makes up for it.
+TEST(TogetherTest, AnotherMakesUpForWhoWaitsForItsCheck) {
+  CheckedMates world;
+  world.HaveQuota();
+  const WorkloadSpec c = Of("c", "q", 3);
+  world.Put(c);
+  EXPECT_EQ(world.Cycle(), "default/c: q spot 2000; ") << "a has no places yet";
+  world.HasQuota(c);
+  EXPECT_EQ(world.Cycle(), "default/a: n1 n1; default/c: n1 n1; ");
+  world.ComesTrue(world.a);
+  world.ComesTrue(c);
+  EXPECT_EQ(world.Cycle(), "");
+  world.HasQuota(world.b, /*passed=*/true);
+  EXPECT_EQ(world.Cycle(), "default/b: n1 n1; ");
+}
+
+TEST(TogetherTest, WhatTheQueueOfAMateAsksForNoMoreIsNotAwaited) {
+  CheckedMates world;
+  world.HaveQuota();
+  world.AskingQueue("r", 9000, /*asks=*/false);
+  EXPECT_EQ(world.Cycle(), "default/a: n1 n1; default/b: n1 n1; ");
+}
+
+TEST(TogetherTest, WhoFindsNoNodesWithItsMatesGivesUpAndTheyWithIt) {
+  CheckedMates world;
+  world.HaveQuota();
+  world.Put(TestNode{.name = "n1", .cpu = 3000});
+  world.HasQuota(world.b, /*passed=*/true);
+  EXPECT_EQ(world.Cycle(), "default/b gives up; ") << "nothing is placed of the other";
+  EXPECT_EQ(world.FreeCpu("n1"), 3000);
+  EXPECT_EQ(world.Awaits(), "default/a awaits others; ");
+  EXPECT_EQ(world.Awaits(), "");
+  world.IsTold(world.b);
+  EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+}
+
+// Of room in the queue of their group none is kept for who has no places yet.
+TEST(TogetherTest, WhoFindsNoRoomInTheQueueOfItsGroupGivesUpAndTheOthersWithIt) {
+  CheckedMates world;
+  world.HaveQuota();
+  world.Team(3000);
+  EXPECT_EQ(world.Cycle(), "") << "each of them has room";
+  world.HasQuota(world.b, /*passed=*/true);
+  EXPECT_EQ(world.Cycle(), "default/b gives up; ");
+  EXPECT_EQ(world.FreeCpu("n1"), 9000);
+  world.IsTold(world.b);
+  EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+}
+
+// It asked for another try, was rejected or evicted; its object is gone.
+TEST(TogetherTest, WhoseMateLosesItsQuotaGivesItBackUnadmitted) {
+  for (const bool gone : {false, true}) {
+    CheckedMates world;
+    world.HaveQuota();
+    if (gone) {
+      world.Remove("b");
+    } else {
+      world.IsTold(world.b);
+    }
+    EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+  }
+}
+
+TEST(TogetherTest, WhoseMateIsDeactivatedGivesItsQuotaBack) {
+  CheckedMates world;
+  world.HaveQuota();
+  model::WorkloadUpsert inactive = world.FactsOf(world.b);
+  inactive.status.active = false;
+  inactive.status.reserved = true;
+  inactive.reserved = world.RowOf("b").reserved;
+  world.engine.Apply(inactive);
+  EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+}
+
+// A bug that is planted: so these see it.
+TEST(TogetherTest, ItIsSeenWhereSomebodyIsAdmittedWithoutItsMates) {
+  CheckedMates world;
+  world.engine = Engine({.preemption = true,
+                         .joint_placement = true,
+                         .second_pass_delay = {},
+                         .faults = {.admitted_without_mates = true}});
+  world.Put(TestNode{.name = "n1", .cpu = 9000});
+  world.Team(9000);
+  world.PutGroup("g", 4);
+  world.Queue("q", 9000);
+  world.AskingQueue("r", 9000);
+  world.Put(world.a);
+  world.Put(world.b);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n1; default/b: r spot 2000; ");
 }
 
 }  // namespace

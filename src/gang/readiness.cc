@@ -273,29 +273,20 @@ struct Starting {
     workloads.push_back(&row);
     jobs.insert(row.job);
   }
+  // Which pods are of one that names no Job is not known; of one Job one counts.
+  void AddMate(const model::Workload& row) {
+    if (row.job.valid() && !jobs.contains(row.job)) Add(row);
+  }
 };
 
-// Whether it holds quota, and goes on to. Nobody counts on whose last write was refused until it is
-// tried again.
-bool HoldsQuota(const model::Workload& row) {
-  const bool refused = row.errors > 0 && row.write == model::WriteStage::kNone;
-  return !ChargedTo(row).charges.empty() && row.status.active && !row.claimant.valid() &&
-         StageOf(row.status) != model::WorkloadStage::kEvicted && !refused;
-}
-
-// The workload, others of the group that hold quota, and `with`. Which pods are of one that names
-// no Job is not known.
+// The workload, others of the group that hold quota, and `with`.
 Starting StartingWith(const State& state, const model::Workload& workload, NameId gang,
                       std::span<const model::WorkloadId> with) {
   Starting starting;
   starting.Add(workload);
-  const auto add = [&](model::WorkloadId id) {
-    const model::Workload& row = state.workloads().at(id);
-    if (row.job.valid() && !starting.jobs.contains(row.job)) starting.Add(row);
-  };
-  for (const model::WorkloadId id : with) add(id);
+  for (const model::WorkloadId id : with) starting.AddMate(state.workloads().at(id));
   for (const model::WorkloadId id : state.slots().WorkloadsOf(gang)) {
-    if (HoldsQuota(state.workloads().at(id))) add(id);
+    if (HoldsQuota(state.workloads().at(id))) starting.AddMate(state.workloads().at(id));
   }
   return starting;
 }
@@ -357,6 +348,12 @@ std::optional<RoleNeed> LacksWith(const State& state, const Starting& starting, 
 }
 
 }  // namespace
+
+bool HoldsQuota(const model::Workload& row) {
+  const bool refused = row.errors > 0 && row.write == model::WriteStage::kNone;
+  return !ChargedTo(row).charges.empty() && row.status.active && !row.claimant.valid() &&
+         StageOf(row.status) != model::WorkloadStage::kEvicted && !refused;
+}
 
 bool NoneStarted(const State& state, const model::Workload& workload) {
   const model::GroupTable& groups = state.groups();
@@ -444,6 +441,37 @@ std::optional<Unready> WhyUnready(const State& state, model::WorkloadId id,
     return Unready{std::move(lacks)};
   }
   return std::nullopt;
+}
+
+std::set<model::WorkloadId> StartableWith(const State& state, model::WorkloadId workload,
+                                          const std::function<bool(model::WorkloadId)>& is_ready) {
+  std::set<model::WorkloadId> all = {workload};
+  std::map<NameId, GroupId> groups;
+  for (std::vector<model::WorkloadId> open = {workload}; !open.empty();) {
+    const auto named = GroupsOf(state, state.workloads().at(open.back()));
+    open.pop_back();
+    for (const auto& [name, g] : named) {
+      if (!groups.emplace(name, g).second) continue;
+      for (const model::WorkloadId mate : state.slots().WorkloadsOf(name)) {
+        if (is_ready(mate) && all.insert(mate).second) open.push_back(mate);
+      }
+    }
+  }
+  // Who drops out of one group may leave another without enough.
+  for (bool dropped = true; dropped;) {
+    Starting starting;
+    for (const model::WorkloadId id : all) starting.AddMate(state.workloads().at(id));
+    std::set<NameId> lacking;
+    for (const auto& [name, g] : groups) {
+      if (!g.valid() || LacksWith(state, starting, g, name)) lacking.insert(name);
+    }
+    dropped = std::erase_if(all, [&](model::WorkloadId id) {
+                return std::ranges::any_of(state.workloads().at(id).slots, [&](const auto& set) {
+                  return lacking.contains(set.gang);
+                });
+              }) > 0;
+  }
+  return all;
 }
 
 std::optional<model::Refusal> WhyNoRoom(const State& state, model::WorkloadId id,

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -61,6 +62,16 @@ struct Unready {
 [[nodiscard]] std::optional<Unready> WhyUnready(const model::State& state,
                                                 model::WorkloadId workload,
                                                 std::span<const model::WorkloadId> with = {});
+// Whether it has quota and goes on to, so that others count on its pods. Nobody counts on whose
+// last write was refused until it is tried again. O(1).
+[[nodiscard]] bool HoldsQuota(const model::Workload& workload);
+// Of those that `is_ready` says, which are of its groups, or of a group of one of those, and so on:
+// with whose pods alone, beside members that are there, the groups of each could start; itself not
+// asked for. Without it: its own could not. O(members + workloads), once more for each of those
+// groups that lacks some.
+[[nodiscard]] std::set<model::WorkloadId> StartableWith(
+    const model::State& state, model::WorkloadId workload,
+    const std::function<bool(model::WorkloadId)>& is_ready);
 // What the queues of its groups have too little of for so many of its pods, by pod set; empty: for
 // all. O(members + places).
 [[nodiscard]] std::optional<model::Refusal> WhyNoRoom(const model::State& state,

@@ -74,9 +74,10 @@ struct Faults {
   bool queued_wait_by_age = false;  // Who came with quota goes behind whoever waits longer for it.
   // What a pod leaves of its workload's places is anybody's until it is gone.
   bool leave_places = false;
-  bool unready_gets_quota = false;     // Whose group could not start gets quota, and holds it.
-  bool unready_keeps_quota = false;    // Likewise, once it has quota.
-  bool no_pass_once_admitted = false;  // Whose node fails once it is admitted gets no second pass.
+  bool unready_gets_quota = false;      // Whose group could not start gets quota, and holds it.
+  bool unready_keeps_quota = false;     // Likewise, once it has quota.
+  bool admitted_without_mates = false;  // Who passed its checks is, though its group can't start.
+  bool no_pass_once_admitted = false;   // Whose node fails once it is admitted gets no second pass.
   Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;
 };

@@ -425,6 +425,28 @@ TEST_F(CommitTest, APromiseThatIsKeptFreesSomethingWhereItsOwnerLeaves) {
   }
 }
 
+// On other devices than those that were promised.
+TEST_F(CommitTest, APromiseThatIsKeptFreesTheDevicesThatItLeaves) {
+  ledger.SetDevices(NodeId{0}, 2);
+  constexpr DeviceSlots kFirst{.mask = 1, .milli_each = 300};
+  constexpr DeviceSlots kSecond{.mask = 2, .milli_each = 300};
+  for (const auto& [promised, kinds] : {std::pair(DeviceSlots{}, uint32_t{kTouchTaken | kTouchKept}),
+                                        std::pair(kFirst, uint32_t{kTouchTaken | kTouchKept}),
+                                        std::pair(kSecond, uint32_t{kTouchFreed | kTouchTaken})}) {
+    Claim claim = Of(1, 10, ClaimState::kReserved);
+    claim.devices = promised;
+    const ClaimId id = Put(claim, Cause::kObserved);
+    const uint64_t before = touches.end();
+    Transaction t(ledger, touches, bundles, Unfelt::kNothing);
+    claim = Of(1, 10, ClaimState::kHeld);
+    claim.devices = kFirst;
+    t.Change(id, claim);
+    t.Commit(Cause::kDecided);
+    ASSERT_EQ(touches.end(), before + 1);
+    EXPECT_EQ(touches.at(before).kinds, kinds);
+  }
+}
+
 // Goal: the same of quota, by allowed, refused and crossing. Method: a queue of 10 that may borrow
 // 2 of the 5 of its parent, filled by decisions, overdrawn by facts.
 class QuotaCommitTest : public LedgerTest {

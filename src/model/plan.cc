@@ -197,7 +197,8 @@ void Plan::AddTo(Hasher& hasher) const {
     for (const NameId node : p.failed) hasher.Add(node.value);
     if (p.gang) p.gang->AddTo(hasher);
   }
-  for (const PassHeldUp& p : held_up) hasher.Add(p.workload.value).Add(p.uid.value);
+  for (const PassHeldUp& p : held_up)
+    hasher.Add(p.workload.value).Add(p.uid.value).Add(p.awaits_mates).Add(p.awaited.value);
   for (const WorkloadId workload : workloads) hasher.Add(workload.value);
   hasher.Add(more).Add(wake_at.ns);
 }

@@ -204,11 +204,13 @@ struct PassDecision {
 };
 
 // Nothing is decided of a workload of which something is due, for what its pods are to be placed by
-// is not there.
+// is not there, or others are to be admitted with it.
 struct PassHeldUp {
   WorkloadId workload;
   OwnerId uid;
-  std::optional<PlacesRefusal> refusal = {};  // Nothing: not any more.
+  std::optional<PlacesRefusal> refusal = {};
+  bool awaits_mates = false;  // Neither: not any more.
+  KeyId awaited = {};         // Likewise: for whom it waits; invalid: for none that has quota.
   bool operator==(const PassHeldUp&) const = default;
 };
 

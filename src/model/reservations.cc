@@ -372,14 +372,25 @@ void State::ChargeAgain(WorkloadId id) {
 }
 
 void State::Place(WorkloadId id, Reservation reservation) {
-  CHECK(HasRoomFor(reservation, workloads_.at(id).reserved));
-  Workload& row = workloads_.mutable_at(id);
-  CHECK(row.status.reserved);
-  CHECK(row.write == WriteStage::kNone);
-  CHECK(reservation.charges == row.reserved.charges);
-  row.decided = std::move(reservation);
-  row.write = WriteStage::kInFlight;
-  SettleReservations(std::span(&id, 1), Cause::kDecided);
+  std::vector<Placing> one;
+  one.push_back({.workload = id, .reservation = std::move(reservation)});
+  PlaceAll(std::move(one));
+}
+
+void State::PlaceAll(std::vector<Placing> placings) {
+  std::vector<WorkloadId> placed;
+  placed.reserve(placings.size());
+  for (Placing& placing : placings) {
+    CHECK(HasRoomFor(placing.reservation, workloads_.at(placing.workload).reserved));
+    Workload& row = workloads_.mutable_at(placing.workload);
+    CHECK(row.status.reserved);
+    CHECK(row.write == WriteStage::kNone);
+    CHECK(placing.reservation.charges == row.reserved.charges);
+    row.decided = std::move(placing.reservation);
+    row.write = WriteStage::kInFlight;
+    placed.push_back(placing.workload);
+  }
+  SettleReservations(placed, Cause::kDecided);
 }
 
 void State::GiveUp(WorkloadId id) {
@@ -414,13 +425,17 @@ bool State::PlacesComeLater(const Reservation& reservation) const {
 }
 
 bool State::PassedChecks(WorkloadId id) const {
+  return PassedChecks(id, workloads_.at(id).reserved);
+}
+
+bool State::PassedChecks(WorkloadId id, const Reservation& reservation) const {
   const Workload& row = workloads_.at(id);
   if (row.checks_pending) return false;
-  const QueueId q = queues_.Find(QueueKind::kClusterQueue, row.reserved.cluster_queue);
+  const QueueId q = queues_.Find(QueueKind::kClusterQueue, reservation.cluster_queue);
   // What is not known asks for what is not known.
   if (!q.valid() || !queues_.at(q).uid.valid()) return false;
   return std::ranges::all_of(queues_.at(q).checks, [&](const QueueCheck& check) {
-    return !IsFor(check, row.reserved) ||
+    return !IsFor(check, reservation) ||
            std::ranges::find(row.checks, check.name) != row.checks.end();
   });
 }

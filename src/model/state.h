@@ -356,8 +356,16 @@ class State {
   // quota, nothing is under way; `reservation` is what it has with these places, and they fit.
   void Place(WorkloadId workload, Reservation reservation);
   void GiveUp(WorkloadId workload);
+  // The same of several in one transaction; all of them fit beside each other.
+  struct Placing {
+    WorkloadId workload;
+    Reservation reservation;
+  };
+  void PlaceAll(std::vector<Placing> placings);
   // Whether it passed all admission checks that its queue asks for, with the flavors that it has.
   [[nodiscard]] bool PassedChecks(WorkloadId workload) const;
+  // The same, had it that quota.
+  [[nodiscard]] bool PassedChecks(WorkloadId workload, const Reservation& reservation) const;
   // Whether places come once all are passed: where one is asked for that may bring nodes, and where
   // a flavor has no topology, for places that are lost while checks last are found anew by topology
   // alone (0013). O(checks x flavors).

@@ -31,9 +31,11 @@ TouchKinds KindsOf(const Claim& before, const Claim& after) {
       before.priority == after.priority) {
     return 0;
   }
-  // A promise that is kept frees nothing, but where its owner is to leave already.
+  // A promise that is kept frees nothing, but where its owner is to leave already, or is given
+  // other devices than those that were promised.
+  const bool leaves_devices = before.devices != after.devices && !before.devices.none();
   if (before.bundle == after.bundle && before.priority == after.priority && was_reserved &&
-      after.state == ClaimState::kHeld) {
+      !leaves_devices && after.state == ClaimState::kHeld) {
     return kTouchTaken | kTouchKept;
   }
   return kTouchFreed | kTouchTaken;

@@ -242,6 +242,16 @@ WaitText PlacesText(const model::WorkloadRefusal& refusal, const model::Workload
 
 }  // namespace
 
+std::string AwaitedText(model::KeyId awaited, const model::State& state) {
+  const std::string_view start =
+      "its pods could not start by themselves: it is to be admitted together with ";
+  if (!awaited.valid()) return fmt::format("{}others, whose pods are of the same PodGroup", start);
+  return fmt::format(
+      "{}workload {}, whose pods are of the same PodGroup, and which has admission checks to pass, "
+      "or awaits its quota, or places for its pods",
+      start, state.KeyOf(awaited));
+}
+
 std::string PlacesRefusalText(const model::PlacesRefusal& refusal, const model::Workload& workload,
                               const model::State& state) {
   const std::string_view pod_set = state.NameOf(workload.slots[refusal.pod_set].name);

@@ -40,6 +40,8 @@ struct WaitText {
 
 // The reason where its pods are of a group that could not start with them.
 inline constexpr std::string_view kWaitingForGang = "WaitingForGang";
+// Of one that has quota: whom it is to be admitted with; invalid: nobody that has quota.
+[[nodiscard]] std::string AwaitedText(model::KeyId awaited, const model::State& state);
 // The reason where there is quota, and no place in a topology.
 inline constexpr std::string_view kNoPlaceInTopology = "TopologyPlacementFailed";
 // "only 1 of 2 pods of pod set main find nodes: ...", or Kueue's words for a topology.

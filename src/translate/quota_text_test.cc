@@ -116,6 +116,18 @@ TEST(QuotaTextTest, ReasonsOfTheConditionAreUpstreams) {
 }
 
 // The other words are those of Kueue's vectors.
+TEST(QuotaTextTest, WhomOneIsToBeAdmittedWithIsSaid) {
+  model::State state;
+  state.Apply(model::WorkloadUpsert{.uid = "u", .key = "ns/b"});
+  const std::string start =
+      "its pods could not start by themselves: it is to be admitted together with ";
+  EXPECT_EQ(AwaitedText(state.workloads().at(state.FindWorkload("u")).key, state),
+            start +
+                "workload ns/b, whose pods are of the same PodGroup, and which has admission "
+                "checks to pass, or awaits its quota, or places for its pods");
+  EXPECT_EQ(AwaitedText({}, state), start + "others, whose pods are of the same PodGroup");
+}
+
 TEST(QuotaTextTest, WhyATopologyRefusesNamesWhatKeepsPodsOff) {
   model::Vocabulary v;
   using Kind = model::TopologyRefusal::Kind;
