@@ -370,7 +370,10 @@ std::string_view LeftUndoneOfHolder(const api::Workload& workload, const QueuesA
   if (HasToGo(workload)) return {};
   if (HasCheck(workload, "Retry")) return "is to try a check again, and is not evicted";
   if (queues.there && queues.drain()) return "is in a queue that is drained, and is not evicted";
-  const bool may_run = PassedAll(workload) && !AwaitsPlaces(workload);
+  // Whoever is to be admitted with it may have checks to pass for ever.
+  const api::Condition* admitted = api::Find(workload.conditions, "Admitted");
+  const bool awaits_mates = admitted != nullptr && admitted->reason == "WaitingForGang";
+  const bool may_run = PassedAll(workload) && !AwaitsPlaces(workload) && !awaits_mates;
   if (queues.there && may_run && !Says(workload, "Admitted"))
     return "has passed what it is to pass, and is not admitted";
   return {};

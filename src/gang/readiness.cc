@@ -350,9 +350,11 @@ std::optional<RoleNeed> LacksWith(const State& state, const Starting& starting, 
 }  // namespace
 
 bool HoldsQuota(const model::Workload& row) {
-  const bool refused = row.errors > 0 && row.write == model::WriteStage::kNone;
+  const bool writes = row.write != model::WriteStage::kNone;
+  const bool refused = row.errors > 0 && !writes;
+  const bool gives_up = row.status.reserved && writes && row.decided.charges.empty();
   return !ChargedTo(row).charges.empty() && row.status.active && !row.claimant.valid() &&
-         StageOf(row.status) != model::WorkloadStage::kEvicted && !refused;
+         StageOf(row.status) != model::WorkloadStage::kEvicted && !refused && !gives_up;
 }
 
 bool NoneStarted(const State& state, const model::Workload& workload) {

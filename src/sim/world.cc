@@ -178,6 +178,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .leave_places = bugs.places_left,
                            .unready_gets_quota = bugs.unready_gets_quota,
                            .unready_keeps_quota = bugs.unready_keeps_quota,
+                           .admitted_without_mates = bugs.admitted_without_mates,
                            .no_pass_once_admitted = bugs.second_pass_missed,
                            .unfelt = bugs.unfelt};
   return options;

@@ -84,6 +84,7 @@ struct PlantedBugs {
   bool places_left = false;
   bool unready_gets_quota = false;
   bool unready_keeps_quota = false;
+  bool admitted_without_mates = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;
