@@ -253,8 +253,15 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   }
   std::vector<Outranked> outranked;
   while (found.node.valid() && !state_.Promise(pod, found.node, found.devices, found.victims)) {
-    // A promise to a pod of lower priority counts on the same room.
-    outranked.push_back(Outrank(LeastHolder(found.node, pod)));
+    // A promise to a pod of lower priority counts on the same room. Without one it is what is kept
+    // for a group in a queue, which no pod takes.
+    const PodId least = LeastHolder(found.node, pod);
+    if (!least.valid()) {
+      found = {};
+      found.refusal.nodes_count = found.refusal.no_victims = state_.nodes().present_count();
+      break;
+    }
+    outranked.push_back(Outrank(least));
     found = FindPreemption(pod);
   }
   GiveBack(outranked, std::span(&found.node, 1), plan);

@@ -101,8 +101,8 @@ struct Claim {
   ClaimId previous_of_owner;
   bool operator==(const Claim&) const = default;
 };
-// Whether its pod, if it is of one, counts where it is for topology spread: as upstream, until it is
-// being deleted.
+// Whether its pod, if it is of one, counts where it is for topology spread: as upstream, until it
+// is being deleted.
 [[nodiscard]] constexpr bool CountsForSpreads(const Claim& claim) {
   return !claim.account.is_tree() && claim.state != ClaimState::kReserved &&
          claim.why != ClaimWhy::kDeleting;

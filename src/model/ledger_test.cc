@@ -430,9 +430,10 @@ TEST_F(CommitTest, APromiseThatIsKeptFreesTheDevicesThatItLeaves) {
   ledger.SetDevices(NodeId{0}, 2);
   constexpr DeviceSlots kFirst{.mask = 1, .milli_each = 300};
   constexpr DeviceSlots kSecond{.mask = 2, .milli_each = 300};
-  for (const auto& [promised, kinds] : {std::pair(DeviceSlots{}, uint32_t{kTouchTaken | kTouchKept}),
-                                        std::pair(kFirst, uint32_t{kTouchTaken | kTouchKept}),
-                                        std::pair(kSecond, uint32_t{kTouchFreed | kTouchTaken})}) {
+  for (const auto& [promised, kinds] :
+       {std::pair(DeviceSlots{}, uint32_t{kTouchTaken | kTouchKept}),
+        std::pair(kFirst, uint32_t{kTouchTaken | kTouchKept}),
+        std::pair(kSecond, uint32_t{kTouchFreed | kTouchTaken})}) {
     Claim claim = Of(1, 10, ClaimState::kReserved);
     claim.devices = promised;
     const ClaimId id = Put(claim, Cause::kObserved);

@@ -19,9 +19,9 @@ namespace berth::model {
 // How many pods each domain of each topology spread constraint has: what the filter and the score
 // of PodTopologySpread read instead of all pods.
 //
-// It is kept for the classes that are tracked, without their images (ClassTable::plain), from claims as the ledger charges them: a pod
-// counts where it has a claim, held or releasing, until it is being deleted. What is tried in a
-// transaction counts while it is tried. Promises don't count.
+// It is kept for the classes that are tracked, without their images (ClassTable::plain), from
+// claims as the ledger charges them: a pod counts where it has a claim, held or releasing, until it
+// is being deleted. What is tried in a transaction counts while it is tried. Promises don't count.
 //
 // Derived: the audit works it out anew from claims and nodes. Cost: of a claim that comes or goes
 // O(constraints that select its pod x log of the different counts), nothing where none does; of a

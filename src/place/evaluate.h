@@ -82,8 +82,8 @@ class Evaluator {
 
   // The first filter that refuses, in upstream's order: terms that conflict or leave the node out
   // (PreFilter), NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts,
-  // NodeResourcesFit with every amount that lacks, PodTopologySpread, NodeDeclaredFeatures; then GPU
-  // model, devices.
+  // NodeResourcesFit with every amount that lacks, PodTopologySpread, NodeDeclaredFeatures; then
+  // GPU model, devices.
   //
   // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
@@ -91,8 +91,8 @@ class Evaluator {
                                       Reach reach = Reach::kCluster) const;
 
   // Of every row, the first filter that refuses and that no eviction changes: all but ports,
-  // amounts, spread and devices in use, and amounts and devices where the empty node has too little,
-  // or spread where it has no label.
+  // amounts, spread and devices in use, and amounts and devices where the empty node has too
+  // little, or spread where it has no label.
   void FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
                      std::vector<FixedRefusal>& out) const;
   [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,
@@ -114,9 +114,9 @@ class Evaluator {
   // where these are on no node, or on too few to count. O(images of the class).
   [[nodiscard]] model::ClassId ScoredAs(const model::State& state, model::ClassId c) const;
 
-  // Filter of Reach::kNode without a viewer, and Score, of every row, and the best of them: equal to
-  // calling them one by one, and faster. 5,000 nodes with both resource scores take under 100 us on
-  // one 3 GHz core (place/evaluate_bench.cc). No allocation once `out` has grown.
+  // Filter of Reach::kNode without a viewer, and Score, of every row, and the best of them: equal
+  // to calling them one by one, and faster. 5,000 nodes with both resource scores take under 100 us
+  // on one 3 GHz core (place/evaluate_bench.cc). No allocation once `out` has grown.
   void EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const;
 
   // The devices that a pod of the class gets on a node it fits: the lowest idle ones for whole

@@ -82,8 +82,8 @@ inline int64_t NormalTaints(int64_t raw, int64_t raw_max) {
   return kScoreMax - (raw_max == 0 ? 0 : raw * kScoreMax / raw_max);
 }
 
-// The natural logarithm, to the bit as Go's math.Log: FreeBSD's e_log.c, of + - x / alone. REQUIRES:
-// n > 0.
+// The natural logarithm, to the bit as Go's math.Log: FreeBSD's e_log.c, of + - x / alone.
+// REQUIRES: n > 0.
 inline double Log(uint64_t n) {
   constexpr double kLn2High = 6.93147180369123816490e-01;
   constexpr double kLn2Low = 1.90821492927058770002e-10;
