@@ -104,7 +104,7 @@ class MatesTest : public testing::Test {
       const std::string conditions = last.substr(begin, last.find(']', begin) + 1 - begin);
       rig_.Answer(request, 200,
                   WorkloadJson(workload, queue, ++version_,
-                               rest.empty() ? conditions : rest + "," + conditions));
+                               rest.empty() ? conditions : fmt::format("{},{}", rest, conditions)));
       rig_.Settle();
     }
     ADD_FAILURE() << "it is written to for ever: " << last;

@@ -133,8 +133,7 @@ uint16_t ClassCache::BucketOf(const model::NodeScore& score) {
 void ClassCache::Update(const model::State& state, const place::Evaluator& evaluator, NodeId n) {
   whole_ = false;
   if (grouped_) Erase(n);
-  evaluation_.kinds[n.value] =
-      evaluator.Filter(state, class_id_, n, nullptr, {}, place::Reach::kNode).kind;
+  evaluation_.kinds[n.value] = evaluator.FilterAlone(state, class_id_, n, nullptr).kind;
   if (!fits(n)) return;
   evaluation_.scores[n.value] = evaluator.Score(state, class_id_, n);
   if (grouped_) Insert(state, n);

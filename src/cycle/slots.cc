@@ -36,7 +36,7 @@ Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, Cl
                 const model::Pin& pin, NodeId n) {
   const model::Viewer all{.owner = {}, .priority = std::numeric_limits<int32_t>::max()};
   // What hangs on pods of other nodes may be otherwise by the time that some are placed.
-  if (!evaluator.Filter(state, class_id, n, &all, pin, place::Reach::kNode).fits()) return 0;
+  if (!evaluator.FilterAlone(state, class_id, n, &all, pin).fits()) return 0;
   Amount places = std::numeric_limits<Amount>::max();
   const model::BundleId requests = state.vocabulary().classes.at(class_id).requests;
   for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {

@@ -221,8 +221,7 @@ std::optional<TopologyRefusal> FlavorTopology::UnevenSlices(const topo::Request&
 // By what does not change as pods are placed.
 bool FlavorTopology::MayHold(const PodSet& set, NodeId node, const model::Viewer& viewer,
                              NodesLeftOut& left_out) const {
-  const model::Verdict verdict =
-      evaluator_.Filter(state_, set.class_id, node, &viewer, {}, place::Reach::kNode);
+  const model::Verdict verdict = evaluator_.FilterAlone(state_, set.class_id, node, &viewer);
   switch (verdict.kind) {
     case ReasonKind::kNone:
     case ReasonKind::kPorts:

@@ -351,6 +351,20 @@ OwnerId State::OwnerOf(PodId pod) const {
   return pods_.at(pod).uid;
 }
 
+void State::SetClass(Pod& pod, ClassId class_id) {
+  const ClassId before = pod.class_id;
+  if (!Assign(pod.class_id, class_id)) return;
+  pod.attempts = 0;
+  CountClass(class_id, +1);
+  CountClass(before, -1);
+}
+
+void State::SetLabels(Pod& pod, std::string_view labels) {
+  const PodLabelsId before = std::exchange(pod.labels, budgets_.AcquireLabels(labels));
+  if (before.valid()) ReleaseLabels(before);
+  if (before != pod.labels) ledger_.SetLabels(pod.uid, pod.labels, labels);
+}
+
 void State::ApplyPod(const PodUpsert& facts) {
   CHECK(HasRoomFor(facts));
   CHECK_LT(facts.class_id.value, vocabulary_.classes.size());
@@ -378,11 +392,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   const NameId nominated =
       facts.nominated.empty() ? NameId{} : vocabulary_.names.Intern(facts.nominated);
   NoteNomination(pod, nominated, known || !faults_.forget_nominations);
-  if (const ClassId before = pod.class_id; Assign(pod.class_id, facts.class_id)) {
-    pod.attempts = 0;
-    CountClass(facts.class_id, +1);
-    CountClass(before, -1);
-  }
+  SetClass(pod, facts.class_id);
   pod.charge = facts.charge.valid() ? facts.charge : spec.requests;
   pod.charge_scoring = facts.charge_scoring.valid() ? facts.charge_scoring : spec.scoring;
   pod.pin = facts.pin;
@@ -394,9 +404,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   // Whom an eviction on the node takes first depends on it, but for who is evicted.
   if (Assign(pod.disrupted, facts.disrupted) && !pod.evicted_for.valid())
     TouchNodeOf(id, kTouchTaken);
-  const PodLabelsId labels_before = std::exchange(pod.labels, budgets_.AcquireLabels(facts.labels));
-  if (labels_before.valid()) ReleaseLabels(labels_before);
-  if (labels_before != pod.labels) ledger_.SetLabels(pod.uid, pod.labels, facts.labels);
+  SetLabels(pod, facts.labels);
   const KeyId group = facts.group.empty() ? KeyId{} : keys_.Acquire(facts.group);
   const KeyId group_before = std::exchange(pod.group, group);
   pod.role = facts.role;

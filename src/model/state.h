@@ -395,6 +395,8 @@ class State {
   void ApplyNode(const NodeUpsert& facts);
   void RemoveNode(const NodeRemove& facts);
   void ApplyPod(const PodUpsert& facts);
+  void SetClass(Pod& pod, ClassId class_id);
+  void SetLabels(Pod& pod, std::string_view labels);
   void RemovePod(const PodRemove& facts);
   void ApplyOutcome(const BindOutcome& facts);
   void ApplyRead(const BindRead& facts);

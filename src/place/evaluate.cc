@@ -49,6 +49,9 @@ struct TaintAnswer {
   int32_t prefer_count = 0;     // PreferNoSchedule taints not tolerated.
 };
 
+// What filters look at: the node alone, or pods of other nodes, too.
+enum class Reach : uint8_t { kNode, kCluster };
+
 // A class as filters and scores see it, resolved once. Good until the state changes.
 class Query {
  public:
@@ -381,10 +384,17 @@ Evaluator::Evaluator(model::Policy policy, FragmentTable fragments)
     : policy_(policy), fragments_(std::move(fragments)) {}
 
 model::Verdict Evaluator::Filter(const model::State& state, model::ClassId c, NodeId n,
-                                 const model::Viewer* viewer, const model::Pin& pin,
-                                 Reach reach) const {
+                                 const model::Viewer* viewer, const model::Pin& pin) const {
   const Query query(state, c, viewer);
-  return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n), reach);
+  return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n),
+                      Reach::kCluster);
+}
+
+model::Verdict Evaluator::FilterAlone(const model::State& state, model::ClassId c, NodeId n,
+                                      const model::Viewer* viewer, const model::Pin& pin) const {
+  const Query query(state, c, viewer);
+  return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n),
+                      Reach::kNode);
 }
 
 FixedRefusal Evaluator::FixedRefusalOn(const model::State& state, model::ClassId c, NodeId n,

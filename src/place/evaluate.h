@@ -37,9 +37,6 @@ struct Evaluation {
 // that only where this does not refuse.
 enum class Behind : uint8_t { kNothing, kPorts, kPortsAndAmounts, kPortsAmountsAndSpread };
 
-// What filters may look at: the node alone, or pods of other nodes, too, as PodTopologySpread does.
-enum class Reach : uint8_t { kNode, kCluster };
-
 // What refuses a class on a node whatever is evicted there.
 struct FixedRefusal {
   // kNone: ports, amounts and devices in use at most.
@@ -87,8 +84,12 @@ class Evaluator {
   //
   // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
-                                      const model::Viewer* viewer, const model::Pin& pin = {},
-                                      Reach reach = Reach::kCluster) const;
+                                      const model::Viewer* viewer,
+                                      const model::Pin& pin = {}) const;
+  // The same without what hangs on pods of other nodes, as PodTopologySpread does.
+  [[nodiscard]] model::Verdict FilterAlone(const model::State& state, model::ClassId c,
+                                           model::NodeId n, const model::Viewer* viewer,
+                                           const model::Pin& pin = {}) const;
 
   // Of every row, the first filter that refuses and that no eviction changes: all but ports,
   // amounts, spread and devices in use, and amounts and devices where the empty node has too
@@ -114,8 +115,8 @@ class Evaluator {
   // where these are on no node, or on too few to count. O(images of the class).
   [[nodiscard]] model::ClassId ScoredAs(const model::State& state, model::ClassId c) const;
 
-  // Filter of Reach::kNode without a viewer, and Score, of every row, and the best of them: equal
-  // to calling them one by one, and faster. 5,000 nodes with both resource scores take under 100 us
+  // FilterAlone without a viewer, and Score, of every row, and the best of them: equal to
+  // calling them one by one, and faster. 5,000 nodes with both resource scores take under 100 us
   // on one 3 GHz core (place/evaluate_bench.cc). No allocation once `out` has grown.
   void EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const;
 

@@ -255,8 +255,7 @@ class PodCheck {
     place::Evaluation all;
     evaluator_.EvaluateAll(with_pod_.state(), facts_.class_id, all);
     for (const model::NodeId n : Nodes()) {
-      const model::Verdict plain =
-          evaluator_.Filter(*state_, facts_.class_id, n, nullptr, {}, place::Reach::kNode);
+      const model::Verdict plain = evaluator_.FilterAlone(*state_, facts_.class_id, n, nullptr);
       report_.Check("columns agree: filters", std::string(translate::ToString(all.kinds[n.value])),
                     std::string(translate::ToString(plain.kind)));
       if (!plain.fits()) continue;
