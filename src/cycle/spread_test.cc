@@ -15,6 +15,8 @@ namespace {
 
 class Spread : public ::testing::Test {
  protected:
+  using Lines = std::vector<std::string>;
+
   ~Spread() override {
     EXPECT_EQ(model::Audit(engine.state()), std::vector<std::string>{});
     EXPECT_EQ(engine.counters().missed_wakes, missed);
@@ -33,6 +35,14 @@ class Spread : public ::testing::Test {
   void Put(TestPod pod, const std::string& node) {
     pod.node = node;
     Put(pod);
+  }
+  // One in zone a, and b, which is empty, has no room: another waits.
+  void WaitBeside(const TestPod& there) {
+    Node("a1", "a");
+    Node("b1", "b", 0);
+    Put(there, "a1");
+    Put(Web("waits"));
+    EXPECT_EQ(Cycle(), Lines{});
   }
   // "pod node" of each decision.
   std::vector<std::string> Cycle() {
@@ -55,7 +65,6 @@ class Spread : public ::testing::Test {
     return count;
   }
 
-  using Lines = std::vector<std::string>;
   Engine engine{{.preemption = true}};
   model::Plan plan;
   int64_t now = 0;
@@ -101,22 +110,14 @@ TEST_F(Spread, WhoWaitsIsLookedAtWhenTheLeastDomainGetsAPod) {
 }
 
 TEST_F(Spread, ADomainThatGoesIsNotTheLeastAnyMore) {
-  Node("a1", "a");
-  Node("b1", "b", 0);
-  Put(Web("there"), "a1");
-  Put(Web("waits"));
-  EXPECT_EQ(Cycle(), Lines{});
+  WaitBeside(Web("there"));
   engine.Apply(model::NodeRemove{.name = "b1"});
   EXPECT_EQ(Cycle(), Lines{"waits a1"});
 }
 
 TEST_F(Spread, WhoWaitsIsLookedAtWhenLabelsOfPodsChange) {
-  Node("a1", "a");
-  Node("b1", "b", 0);
   TestPod there = Web("there");
-  Put(there, "a1");
-  Put(Web("waits"));
-  EXPECT_EQ(Cycle(), Lines{});
+  WaitBeside(there);
   there.labels = {{"app", "other"}};
   Put(there, "a1");
   EXPECT_EQ(Cycle(), Lines{"waits a1"});
@@ -124,12 +125,8 @@ TEST_F(Spread, WhoWaitsIsLookedAtWhenLabelsOfPodsChange) {
 
 // E11: who is being deleted doesn't count, as upstream.
 TEST_F(Spread, WhoIsBeingDeletedDoesNotCount) {
-  Node("a1", "a");
-  Node("b1", "b", 0);
   TestPod there = Web("there");
-  Put(there, "a1");
-  Put(Web("waits"));
-  EXPECT_EQ(Cycle(), Lines{});
+  WaitBeside(there);
   there.terminating = true;
   there.deadline = 1000;
   Put(there, "a1");

@@ -146,6 +146,7 @@ std::vector<uint32_t> SpreadIndex::Track(ClassId class_id,
                                          const StringTable<PodSelectorId>& selectors,
                                          const StringTable<PodLabelsId>& labels) {
   CHECK(!tracks(class_id));
+  const size_t known = selectors_.size();
   std::vector<uint32_t> added;
   std::vector<Domains>& all = classes_[class_id];
   all.resize(constraints.size());
@@ -164,9 +165,12 @@ std::vector<uint32_t> SpreadIndex::Track(ClassId class_id,
     if (uses.empty()) added.push_back(at->second);
     uses.emplace_back(class_id, i);
   }
+  // Without a selector that is new, those are asked that came while no class was tracked.
+  const bool all_anew = selectors_.size() > known;
   matches_.resize(std::max<size_t>(matches_.size(), labels.size()));
   for (uint32_t i = 0; i < labels.size(); ++i) {
-    if (labels.contains(PodLabelsId{i})) Match(PodLabelsId{i}, labels.View(PodLabelsId{i}));
+    if (labels.contains(PodLabelsId{i}) && (all_anew || !matches_[i].known))
+      Match(PodLabelsId{i}, labels.View(PodLabelsId{i}));
   }
   return added;
 }
