@@ -141,6 +141,28 @@ struct TopologySpreadConstraint {
   bool operator==(const TopologySpreadConstraint&) const = default;
 };
 
+struct PodAffinityTerm {
+  std::optional<LabelSelector> label_selector;  // None selects no pod.
+  std::vector<std::string> namespaces;          // With none and no selector of them: the pod's own.
+  std::optional<LabelSelector> namespace_selector;
+  std::string topology_key;
+  bool operator==(const PodAffinityTerm&) const = default;
+};
+
+struct PreferredPodAffinityTerm {
+  int64_t weight = 0;
+  PodAffinityTerm term;
+  bool operator==(const PreferredPodAffinityTerm&) const = default;
+};
+
+// Of spec.affinity.podAffinity or podAntiAffinity.
+struct PodAffinity {
+  std::vector<PodAffinityTerm> required;
+  std::vector<PreferredPodAffinityTerm> preferred;
+  [[nodiscard]] bool empty() const { return required.empty() && preferred.empty(); }
+  bool operator==(const PodAffinity&) const = default;
+};
+
 struct NodeSelectorTerm {
   std::vector<Requirement> match_expressions;
   std::vector<Requirement> match_fields;
@@ -179,6 +201,8 @@ struct PodSpec {
   StringMap node_selector;
   std::optional<std::vector<NodeSelectorTerm>> required_node_affinity;
   std::vector<PreferredTerm> preferred_node_affinity;
+  PodAffinity pod_affinity;
+  PodAffinity pod_anti_affinity;
   std::vector<Toleration> tolerations;
   std::vector<TopologySpreadConstraint> spread_constraints;  // spec.topologySpreadConstraints
   std::string restart_policy;
@@ -194,7 +218,7 @@ struct PodSpec {
   std::vector<std::string> ephemeral_volumes;
   std::vector<std::string> image_volumes;  // References of volumes that are images.
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
-  // "spec.affinity.podAffinity".
+  // "spec.volumes.gcePersistentDisk".
   std::vector<std::string> unsupported;
   bool operator==(const PodSpec&) const = default;
 };

@@ -125,6 +125,8 @@ int Run(const cli::RunOptions& options) {
   Put(*configuration, scheduler);
   scheduler.groups = true;
   scheduler.volumes = true;
+  scheduler.namespaces = true;
+  scheduler.spread_defaults = true;
   scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;

@@ -372,6 +372,8 @@ Status Cluster::AddClients() {
     Put(*configuration, options);
     options.groups = true;
     options.volumes = true;
+    options.namespaces = true;
+    options.spread_defaults = true;
     options.quota = true;
     // Volcano does not run here, and who names it gets what it does.
     options.scheduler_names.emplace_back("volcano");

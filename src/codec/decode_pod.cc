@@ -114,17 +114,49 @@ void ReadNodeAffinity(Errors& errors, const Element& element, PodSpec& out) {
   });
 }
 
+// matchLabelKeys and mismatchLabelKeys are parts of the selector already, by the API server.
+void ReadPodTerm(Errors& errors, std::string_view field, const Element& element,
+                 api::PodAffinityTerm& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    if (key == "labelSelector") {
+      Read(errors, field, value, out.label_selector.emplace());
+    } else if (key == "namespaces") {
+      Read(errors, field, value, out.namespaces);
+    } else if (key == "namespaceSelector") {
+      Read(errors, field, value, out.namespace_selector.emplace());
+    } else if (key == "topologyKey") {
+      Read(errors, field, value, out.topology_key);
+    }
+  });
+}
+
+void ReadPodAffinity(Errors& errors, std::string_view field, const Element& element,
+                     api::PodAffinity& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    if (key == "requiredDuringSchedulingIgnoredDuringExecution") {
+      ForItems(errors, field, value, [&](const Element& item) {
+        ReadPodTerm(errors, field, item, out.required.emplace_back());
+      });
+    } else if (key == "preferredDuringSchedulingIgnoredDuringExecution") {
+      ForItems(errors, field, value, [&](const Element& item) {
+        api::PreferredPodAffinityTerm& one = out.preferred.emplace_back();
+        ForMembers(errors, field, item, [&](std::string_view name, const Element& part) {
+          if (name == "weight") Read(errors, field, part, one.weight);
+          if (name == "podAffinityTerm") ReadPodTerm(errors, field, part, one.term);
+        });
+      });
+    }
+  });
+}
+
 void ReadAffinity(Errors& errors, const Element& element, PodSpec& out) {
   ForMembers(errors, "spec.affinity", element, [&](std::string_view key, const Element& value) {
     if (key == "nodeAffinity") {
       ReadNodeAffinity(errors, value, out);
-    } else if (key == "podAffinity" || key == "podAntiAffinity") {
-      const std::string path = "spec.affinity." + std::string(key);
-      ForMembers(errors, path, value, [&](std::string_view name, const Element& terms) {
-        if (name == "requiredDuringSchedulingIgnoredDuringExecution" && !IsEmptyArray(terms)) {
-          AddUnsupported(out, path);
-        }
-      });
+    } else if (key == "podAffinity") {
+      ReadPodAffinity(errors, "spec.affinity.podAffinity", value, out.pod_affinity);
+    } else if (key == "podAntiAffinity") {
+      ReadPodAffinity(errors, "spec.affinity.podAntiAffinity", value, out.pod_anti_affinity);
     }
   });
 }

@@ -108,12 +108,32 @@ TEST(DecodeTest, APodKeepsItsMetadataAndSpec) {
   EXPECT_EQ(pod->spec->required_node_affinity->at(0).match_fields[0].values[0], "n1");
   EXPECT_EQ(pod->spec->preferred_node_affinity[0].weight, 5);
   EXPECT_EQ(pod->spec->tolerations[0].seconds, 300);
+  ASSERT_EQ(pod->spec->pod_affinity.required.size(), 1u);
+  EXPECT_EQ(pod->spec->pod_affinity.required[0].topology_key, "t");
+  EXPECT_FALSE(pod->spec->pod_affinity.required[0].label_selector.has_value());
+  ASSERT_EQ(pod->spec->pod_anti_affinity.preferred.size(), 1u);
+  EXPECT_EQ(pod->spec->pod_anti_affinity.preferred[0].weight, 1);
+}
+
+// Goal: every field of a term of pod affinity that placement goes by is read.
+TEST(DecodeTest, APodSaysWhichPodsItIsToBeWith) {
+  const auto pod = DecodePod(
+      R"({"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[)"
+      R"({"labelSelector":{"matchLabels":{"a":"b"}},"namespaces":["x","y"],)"
+      R"("namespaceSelector":{"matchExpressions":[{"key":"team","operator":"Exists"}]},)"
+      R"("topologyKey":"zone","matchLabelKeys":["pod-template-hash"]}]}}}})");
+  ASSERT_TRUE(pod);
+  ASSERT_EQ(pod->spec->pod_anti_affinity.required.size(), 1u);
+  const api::PodAffinityTerm& term = pod->spec->pod_anti_affinity.required[0];
+  EXPECT_EQ(term.label_selector->match_labels, (api::StringMap{{"a", "b"}}));
+  EXPECT_EQ(term.namespaces, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(term.namespace_selector->match_expressions[0].key, "team");
+  EXPECT_EQ(term.topology_key, "zone");
 }
 
 TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
   EXPECT_EQ(DecodePod(kPod)->spec->unsupported,
-            (std::vector<std::string>{"spec.affinity.podAffinity",
-                                      "spec.volumes.persistentVolumeClaim"}));
+            (std::vector<std::string>{"spec.volumes.persistentVolumeClaim"}));
   const auto unsupported = [](std::string_view spec) {
     return DecodePod("{\"spec\":" + std::string(spec) + "}")->spec->unsupported;
   };

@@ -131,6 +131,14 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
              "has the fewest";
     case kSpreadLabel:
       return "the labels that the pod's topologySpreadConstraints name, on one of these nodes";
+    case kPodAffinity:
+      return "a pod that this one is to be with, in one of these nodes' domains, and the label "
+             "that "
+             "says of which domain each is";
+    case kPodAntiAffinity:
+      return "the end of a pod that this one is not to be with, in one of these nodes' domains";
+    case kExistingAntiAffinity:
+      return "the end of a pod that is not to be with this one, in one of these nodes' domains";
     case kDevices:
       if (reason.unresolvable) return std::string(kMoreDevices);
       return "GPU devices that become free on one of these nodes";

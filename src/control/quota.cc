@@ -52,10 +52,13 @@ Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Takin
     const bool mine = name.empty() || std::ranges::find(names, name) != names.end();
     facts->slots[i].ours = mine && spec.unsupported.empty();
     // With places alone quota would be held for what never runs. Places of pods that are to come
-    // don't count for topology spread yet.
+    // don't count for topology spread and pod affinity yet.
     std::vector<std::string> unsupported = spec.unsupported;
     if (std::ranges::any_of(spec.spread_constraints, &api::TopologySpreadConstraint::hard))
       unsupported.emplace_back("spec.topologySpreadConstraints");
+    if (!spec.pod_affinity.required.empty()) unsupported.emplace_back("spec.affinity.podAffinity");
+    if (!spec.pod_anti_affinity.required.empty())
+      unsupported.emplace_back("spec.affinity.podAntiAffinity");
     if (taking.joint && mine && !unsupported.empty()) {
       facts->slots[i].unsupported =
           vocabulary.names.Intern(fmt::format("{}", fmt::join(unsupported, ", ")));

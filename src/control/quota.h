@@ -135,6 +135,7 @@ class Quota {
   // The write was done, and yet its object has no quota: it is to be read.
   void Reread(std::string_view uid) { workloads_.Reread(uid); }
   [[nodiscard]] client::WatchId workloads_watch() const { return workloads_watch_; }
+  [[nodiscard]] client::WatchId namespaces_watch() const { return namespaces_watch_; }
   [[nodiscard]] Instant wake_at() const;
   // Whether it took in that everything was listed once, which Pump does then.
   [[nodiscard]] bool listed() const { return listed_; }

@@ -96,11 +96,16 @@ Scheduler::Scheduler(SchedulerOptions options)
          .may_be_absent = true});
   }
   if (options_.volumes) volumes_.emplace(client_);
+  if (options_.spread_defaults) spread_defaults_.emplace(client_);
   if (options_.quota) {
     Quota::Options quota = options_.quota_options;
     quota.taking = {.scheduler_names = options_.scheduler_names,
                     .joint = options_.engine.joint_placement};
     quota_.emplace(quota, client_);
+  }
+  if (options_.namespaces) {
+    namespaces_ = quota_ ? quota_->namespaces_watch()
+                         : client_.Watch({.resource = {.version = "v1", .plural = "namespaces"}});
   }
 }
 
@@ -183,7 +188,10 @@ void Scheduler::WakeWatchdog(Instant now) {
 
 void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   WakeWatchdog(now);
-  if (event.watch == pods_) {
+  if (options_.namespaces && event.watch == namespaces_) {
+    OnNamespace(event, out);
+    if (quota_) OnQuota(event, out);
+  } else if (event.watch == pods_) {
     OnPod(now, event, out);
   } else if (event.watch == nodes_) {
     OnNode(now, event, out);
@@ -200,6 +208,9 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
     if (!quota_) return;
     for (const model::Delta& fact : quota_->OnVolumes(event, ReadingWith(out)))
       if (engine_.state().HasRoomForFact(fact)) Apply(fact);
+  } else if (spread_defaults_ && spread_defaults_->Watches(event.watch)) {
+    for (const client::ObjectEvent& pod : spread_defaults_->Observe(event, decoder_))
+      OnPod(now, pod, out);
   } else if (quota_ && quota_->Watches(event.watch)) {
     OnQuota(event, out);
   } else {
@@ -258,6 +269,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
       volumes_->Withdraw(event.uid);
       volumes_->Forget(event);
     }
+    if (spread_defaults_) spread_defaults_->Forget(event);
     return;
   }
   auto pod = decoder_.Pod(event.object.view());
@@ -291,6 +303,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   }
   facts->ours = mine && pod->spec->unsupported.empty();
   const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
+  SpreadByDefault(event, *pod, waits && mine, *facts);
   Apply(*facts);
   if (options_.planted_queue_in_flight && waits && binder_.busy(event.uid)) {
     Apply(model::BindOutcome{
@@ -439,6 +452,27 @@ void Scheduler::OnGroup(const client::ObjectEvent& event, env::Outbox& out) {
   Say(out, env::LogLevel::kError,
       fmt::format("podgroup {} is not used: the scheduler holds {} of them, as many as it can",
                   KeyOf(event), engine_.state().groups().live()));
+}
+
+void Scheduler::SpreadByDefault(const client::ObjectEvent& event, const api::Pod& pod, bool waits,
+                                model::PodUpsert& facts) {
+  if (!spread_defaults_) return;
+  if (!waits || !pod.spec->spread_constraints.empty()) return spread_defaults_->Forget(event);
+  if (const auto selector = spread_defaults_->SelectorFor(event, pod))
+    translate::SpreadByDefault(pod, *selector, engine_.vocabulary(), facts);
+}
+
+// Pod affinity asks for their labels.
+void Scheduler::OnNamespace(const client::ObjectEvent& event, env::Outbox& out) {
+  if (event.change == client::Change::kDeleted)
+    return Apply(model::NamespaceRemove{.name = event.name});
+  auto read = decoder_.Namespace(event.object.view());
+  if (!read) {
+    ++counters_.undecodable;
+    return Say(out, env::LogLevel::kError,
+               fmt::format("namespace {}: {}", event.name, read.error().message));
+  }
+  Apply(model::NamespaceUpsert{.name = event.name, .labels = read->meta.labels});
 }
 
 void Scheduler::OnClass(const client::ObjectEvent& event, env::Outbox& out) {
@@ -935,6 +969,7 @@ void Scheduler::AddTo(Hasher& hasher) const {
   groups_.AddTo(hasher);
   if (quota_) quota_->AddTo(hasher);
   if (volumes_) volumes_->AddTo(hasher);
+  if (spread_defaults_) spread_defaults_->AddTo(hasher);
   hasher.Add(reads_.size());
   hasher.AddEach(reads_, [](Hasher& one, const auto& entry) {
     one.AddCall(entry.first).Add(entry.second.pod.uid).AddCall(entry.second.write);

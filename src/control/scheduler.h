@@ -15,6 +15,7 @@
 #include "control/evictor.h"
 #include "control/groups.h"
 #include "control/quota.h"
+#include "control/spread_defaults.h"
 #include "control/status_writer.h"
 #include "control/volumes.h"
 #include "cycle/engine.h"
@@ -46,6 +47,10 @@ struct SchedulerOptions {
   bool groups = false;
   // Whether claims, volumes and StorageClasses are read, so that pods with claims are placed.
   bool volumes = false;
+  // Whether labels of namespaces are read, for pods whose affinity asks for them.
+  bool namespaces = false;
+  // Whether Services and owners of pods are read, so that pods are spread as they are by default.
+  bool spread_defaults = false;
   // Whether Kueue's queues are read, and Workloads get the quota that they have.
   bool quota = false;
   Quota::Options quota_options = {};
@@ -147,6 +152,10 @@ class Scheduler final : public env::Actor {
   void OnBudget(const client::ObjectEvent& event, env::Outbox& out);
   void OnGroup(const client::ObjectEvent& event, env::Outbox& out);
   void OnClass(const client::ObjectEvent& event, env::Outbox& out);
+  void OnNamespace(const client::ObjectEvent& event, env::Outbox& out);
+  // `waits`: for a place that we are to find.
+  void SpreadByDefault(const client::ObjectEvent& event, const api::Pod& pod, bool waits,
+                       model::PodUpsert& facts);
   void OnQueue(const client::ObjectEvent& event, env::Outbox& out);
   void OnQuota(const client::ObjectEvent& event, env::Outbox& out);
   [[nodiscard]] Quota::Reading ReadingWith(env::Outbox& out) {
@@ -207,8 +216,9 @@ class Scheduler final : public env::Actor {
   client::Client client_;
   client::WatchId pods_;
   client::WatchId nodes_;
-  client::WatchId budgets_;    // With preemption only.
-  client::WatchId podgroups_;  // With groups only, as the two below.
+  client::WatchId namespaces_;  // With namespaces only.
+  client::WatchId budgets_;     // With preemption only.
+  client::WatchId podgroups_;   // With groups only, as the two below.
   client::WatchId classes_;
   client::WatchId queues_;  // Volcano's.
   codec::Decoder decoder_;
@@ -220,6 +230,7 @@ class Scheduler final : public env::Actor {
   Groups groups_{StatusOptions{}};
   std::optional<Quota> quota_;
   std::optional<Volumes> volumes_;
+  std::optional<SpreadDefaults> spread_defaults_;
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string, std::less<>> left_alone_;  // Uid -> why; at most its pods.

@@ -107,14 +107,12 @@ TEST(Scheduler, LeavesPodsOfOtherSchedulersAlone) {
 TEST(Scheduler, SaysWhatItCanNotHonour) {
   Rig rig;
   rig.Start(
-      {PodJson(
-          {.extra_spec =
-               R"(,"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"z"}]}})"})},
+      {PodJson({.extra_spec = R"(,"resourceClaims":[{"name":"gpu","resourceClaimName":"c"}])"})},
       {NodeJson("n1", 1)});
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
   const std::string body(rig.TakeOf("/status").request.body.view());
   EXPECT_NE(body.find(R"("reason":"SchedulerError")"), std::string::npos) << body;
-  EXPECT_NE(body.find("spec.affinity.podAffinity"), std::string::npos) << body;
+  EXPECT_NE(body.find("spec.resourceClaims"), std::string::npos) << body;
 }
 
 // C09: a gated pod is told so, not tried and not charged; ungating leads to an
@@ -431,18 +429,16 @@ TEST(Scheduler, AnswersWhy) {
 // honoured, until that is no longer so. What no node is large enough for names the resource.
 TEST(Scheduler, AnswersWhyOfPodsThatItLeavesAlone) {
   Rig rig;
-  const std::string port =
-      R"(,"hostNetwork":false,"affinity":{"podAffinity":{)"
-      R"("requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a",)"
-      R"("labelSelector":{}}]}})";
+  const std::string claim =
+      R"(,"hostNetwork":false,"resourceClaims":[{"name":"gpu","resourceClaimName":"c"}])";
   rig.Start({PodJson({.name = "a", .uid = "u-a", .scheduler = "zzz"}),
-             PodJson({.name = "b", .uid = "u-b", .extra_spec = port}),
+             PodJson({.name = "b", .uid = "u-b", .extra_spec = claim}),
              PodJson({.name = "big", .uid = "u-big", .cpu_milli = 2'000})},
             {NodeJson("n1", 1)});
   const std::string other = rig.Get("/debug/why?pod=ns/a");
   EXPECT_NE(other.find(R"(spec.schedulerName names, \"zzz\")"), std::string::npos) << other;
   const std::string field = rig.Get("/debug/why?pod=ns/b");
-  EXPECT_NE(field.find("spec.affinity.podAffinity"), std::string::npos) << field;
+  EXPECT_NE(field.find("spec.resourceClaims"), std::string::npos) << field;
   EXPECT_NE(field.find("can't be honoured by this scheduler yet"), std::string::npos) << field;
   const std::string big = rig.Get("/debug/why?pod=ns/big");
   EXPECT_NE(big.find("a node with more cpu: even empty, these have too little"), std::string::npos)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "place/affinity.h"
 #include "place/spread.h"
 
 namespace berth::cycle {
@@ -186,8 +187,8 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
                                     const model::Viewer& viewer) {
   CHECK(current_);
   CHECK_EQ(position_, state.touches().end());
-  if (state.vocabulary().classes.at(class_id_).spread.valid())
-    return ScanSpread(state, evaluator, viewer);
+  if (model::LooksBeyond(state.vocabulary().classes.at(class_id_)))
+    return ScanBeyond(state, evaluator, viewer);
   if (!grouped_) return ScanForBest(state, evaluator, viewer);
   place::Extremes extremes;
   uint32_t feasible_count = 0;
@@ -258,18 +259,21 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
 }
 
-ClassCache::Best ClassCache::ScanSpread(const model::State& state,
+ClassCache::Best ClassCache::ScanBeyond(const model::State& state,
                                         const place::Evaluator& evaluator,
                                         const model::Viewer& viewer) const {
   const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
   const place::SpreadQuery spread(state, class_id_, &viewer);
+  const place::AffinityQuery affinity(state, class_id_, &viewer);
+  std::vector<uint8_t> refused(rows());
+  if (affinity.any()) affinity.FilterAll(refused);
   std::vector<NodeId> fitting;
   place::Extremes extremes;
   for (uint32_t row = 0; row < rows(); ++row) {
     const NodeId n{row};
     if (!fits(n)) continue;
     if (reserved[row].valid() ? !evaluator.Filter(state, class_id_, n, &viewer).fits()
-                              : !spread.Filter(n).fits()) {
+                              : refused[row] != 0 || !spread.Filter(n).fits()) {
       continue;
     }
     fitting.push_back(n);

@@ -21,7 +21,7 @@ namespace berth::cycle {
 // depends on who asks.
 //
 // What hangs on pods of other nodes is no node's own, and asked anew at each choice, which is
-// O(nodes) then (place/spread.h).
+// O(nodes) then (place/spread.h, place/affinity.h).
 //
 // Heaps are lazy: an entry that no longer says the truth is dropped when it surfaces. Cost: a
 // touched node one evaluation and O(log nodes); a choice O(buckets + nodes with reservations),
@@ -80,7 +80,7 @@ class ClassCache {
   [[nodiscard]] const Entry* Top(uint16_t bucket);
   Best ScanForBest(const model::State& state, const place::Evaluator& evaluator,
                    const model::Viewer& viewer) const;
-  Best ScanSpread(const model::State& state, const place::Evaluator& evaluator,
+  Best ScanBeyond(const model::State& state, const place::Evaluator& evaluator,
                   const model::Viewer& viewer) const;
 
   model::ClassId class_id_;

@@ -76,6 +76,70 @@ BENCHMARK_CAPTURE(Decisions, best_fit_20_classes, place::Evaluator(model::Policy
                   20)
     ->Unit(benchmark::kMillisecond);
 
+// What of a pod hangs on where other pods are, as in the rows of scheduler_perf.
+enum class Among : uint8_t { kNone, kPorts, kAnti, kAffinity, kPreferred, kHard, kSoft };
+
+TestPod PodAmong(int i, Among among) {
+  using enum model::AffinityKind;
+  constexpr const char* kHost = "kubernetes.io/hostname";
+  TestPod pod{.name = "pod-" + std::to_string(i), .cpu = 50, .created = i};
+  pod.labels = {{"app", "web"}};
+  switch (among) {
+    case Among::kNone:
+      break;
+    case Among::kPorts:
+      pod.host_port = 80;
+      break;
+    case Among::kAnti:
+      pod.affinity = {{.kind = kRequiredAnti, .key = kHost, .app = "web"}};
+      break;
+    case Among::kAffinity:
+      pod.affinity = {{.kind = kRequired, .key = "zone", .app = "web"}};
+      break;
+    case Among::kPreferred:
+      pod.affinity = {{.kind = kPreferredAnti, .key = kHost, .app = "web"}};
+      break;
+    case Among::kHard:
+    case Among::kSoft:
+      pod.spread = {{.key = "zone", .app = "web", .hard = among == Among::kHard}};
+      break;
+  }
+  return pod;
+}
+
+// As Decisions, of pods that are placed by each other.
+void DecisionsAmong(benchmark::State& bench, Among among, int nodes) {
+  Engine engine({});
+  AddNodes(engine, nodes, 0);
+  constexpr int kBatch = 1'000;
+  int next = 0;
+  int64_t seconds = 0;
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    for (int i = 0; i < kBatch && next >= 4 * kBatch; ++i)
+      engine.Apply(model::PodRemove{.uid = "uid-pod-" + std::to_string(next - 4 * kBatch + i)});
+    for (int i = 0; i < kBatch; ++i)
+      engine.Apply(FactsOf(engine.vocabulary(), PodAmong(next + i, among)));
+    next += kBatch;
+    ++seconds;
+    bench.ResumeTiming();
+    size_t decided = 0;
+    while (engine.wake_at() <= Instant::FromSeconds(seconds))
+      decided += engine.Cycle(Instant::FromSeconds(seconds)).binds.size();
+    CHECK_EQ(decided, size_t{kBatch});
+  }
+  bench.SetItemsProcessed(bench.iterations() * kBatch);
+}
+BENCHMARK_CAPTURE(DecisionsAmong, none, Among::kNone, 5'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(DecisionsAmong, ports, Among::kPorts, 5'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(DecisionsAmong, anti_affinity, Among::kAnti, 5'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(DecisionsAmong, affinity, Among::kAffinity, 5'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(DecisionsAmong, preferred_anti_affinity, Among::kPreferred, 5'000)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(DecisionsAmong, spread_hard, Among::kHard, 5'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(DecisionsAmong, spread_soft, Among::kSoft, 5'000)->Unit(benchmark::kMillisecond);
+
 // So many gangs of so many equal members on 5,000 nodes that have room: one attempt a cycle, so that
 // the slowest gang is seen, the first of all among them.
 void Gangs(benchmark::State& bench) {

@@ -40,6 +40,7 @@ Engine::Engine(const Options& options)
       state_(model::State::Options{.salt = options.salt,
                                    .nodes_max = options.nodes_max,
                                    .pods_max = options.pods_max,
+                                   .compat = options.compat,
                                    .faults = options.faults}),
       admissions_(options.naive_admissions),
       second_pass_(options.joint_placement, options.second_pass_delay),
@@ -76,7 +77,7 @@ void Engine::NoteTouches() {
       state_.ledger().quota_charges()) {
     second_pass_.NoteQuota();
   }
-  if (state_.ledger().spreads().moved()) {
+  if (AnyMoved()) {
     lift_pending_ = lift_pending_ || !groups_.blocked().empty() ||
                     !WaitingForMoved(/*domains_changed=*/false).empty() ||
                     !HoldersOfMoved(/*domains_changed=*/false).empty();
@@ -89,8 +90,7 @@ void Engine::NoteTouches() {
     const auto unheard = model::kTouchTaken | model::kTouchRemoved | model::kTouchTried |
                          (model::kTouchKept & ~OfPlaces(state_));
     lift_pending_ = lift_pending_ || (kinds & ~unheard) != 0;
-    lift_pending_ = lift_pending_ ||
-                    (!state_.ledger().spreads().empty() && (kinds & model::kTouchRemoved) != 0);
+    lift_pending_ = lift_pending_ || (AnyLooksBeyond() && (kinds & model::kTouchRemoved) != 0);
     // What is taken may be what somebody was promised.
     lift_pending_ =
         lift_pending_ ||
@@ -251,7 +251,7 @@ void Engine::WakeTouched(Instant now) {
     scratch_.kinds_of[n.value] = 0;
   }
   scratch_.touched.clear();
-  if (WakeSpread(all, now)) all |= model::kTouchFreed;
+  if (WakeForMoved(all, now)) all |= model::kTouchFreed;
   WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
   const bool lifted = LiftedBy(all, options_.faults) != 0;
   if (lifted || (all & OfPlaces(state_)) != 0) {
@@ -302,17 +302,35 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
   }
 }
 
-bool Engine::HasSpread(model::ClassId class_id) const {
-  return state_.vocabulary().classes.at(class_id).spread.valid();
+bool Engine::LooksBeyond(model::ClassId class_id) const {
+  return model::LooksBeyond(state_.vocabulary().classes.at(class_id));
+}
+
+bool Engine::AnyLooksBeyond() const {
+  return !state_.ledger().spreads().empty() || !state_.ledger().affinities().empty();
+}
+
+bool Engine::AnyMoved() const {
+  return state_.ledger().spreads().moved() || state_.ledger().affinities().moved();
+}
+
+// Whether pods moved that the class counts, or that have terms about it.
+bool Engine::Moved(model::ClassId class_id) const {
+  const model::Ledger& ledger = state_.ledger();
+  const model::Vocabulary& v = state_.vocabulary();
+  const model::ClassSpec& spec = v.classes.at(class_id);
+  if (spec.spread.valid() && ledger.spreads().Moved(v.classes.plain(class_id))) return true;
+  const auto selected_by = spec.selected_by.valid() ? v.pod_selector_lists.View(spec.selected_by)
+                                                    : std::span<const model::PodSelectorId>();
+  return ledger.affinities().Moved(spec.affinity, selected_by, ledger.matcher());
 }
 
 // The lines that wait for pods to stand otherwise, if those moved that they count.
 std::vector<LineId> Engine::WaitingForMoved(bool domains_changed) const {
   std::vector<LineId> waiting;
-  const model::SpreadIndex& spreads = state_.ledger().spreads();
-  lines_.WaitingFor(MaskOf(model::ReasonKind::kSpread), waiting);
+  lines_.WaitingFor(kOfOtherPods, waiting);
   if (!domains_changed)
-    std::erase_if(waiting, [&](LineId id) { return !spreads.Moved(lines_.line(id).class_id); });
+    std::erase_if(waiting, [&](LineId id) { return !Moved(lines_.line(id).class_id); });
   return waiting;
 }
 
@@ -323,28 +341,26 @@ std::vector<PodId> Engine::HoldersOfMoved(bool domains_changed) const {
   for (model::ClaimId id : ledger.nodes().first_reserved_column()) {
     for (; id.valid(); id = ledger.claim(id).next_in_account) {
       const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
-      if (!holder.valid() || !HasSpread(state_.pods().at(holder).class_id)) continue;
-      const model::ClassId plain =
-          state_.vocabulary().classes.plain(state_.pods().at(holder).class_id);
-      const bool moved = domains_changed || ledger.spreads().Moved(plain);
+      if (!holder.valid() || !LooksBeyond(state_.pods().at(holder).class_id)) continue;
+      const bool moved = domains_changed || Moved(state_.pods().at(holder).class_id);
       if (moved && IsJudged(holder)) holders.push_back(holder);
     }
   }
   return holders;
 }
 
-// Whoever waits for pods to stand otherwise: those moved that its constraints count, or a node came
-// or went that is of one of its domains. It may fit on other nodes than those. Whether there was
-// anything of that.
-bool Engine::WakeSpread(model::TouchKinds kinds, Instant now) {
-  if (state_.ledger().spreads().empty()) return false;
+// Whoever waits for pods to stand otherwise: those moved that it counts, or a node came or went that
+// is of one of its domains. It may fit on other nodes than those. Whether there was anything of
+// that.
+bool Engine::WakeForMoved(model::TouchKinds kinds, Instant now) {
+  if (!AnyLooksBeyond()) return false;
   constexpr auto kOfDomains =
       model::kTouchAdded | model::kTouchRemoved | model::kTouchLabels | model::kTouchTaints;
   const bool domains_changed = (kinds & kOfDomains) != 0;
-  const bool any = domains_changed || state_.ledger().spreads().moved();
+  const bool any = domains_changed || AnyMoved();
   if (!any) return false;
   if (options_.faults.deaf_to_spread) {
-    state_.TakeMovedSpreads();
+    state_.TakeMoved();
     return false;
   }
   const std::vector<PodId> holders = HoldersOfMoved(domains_changed);
@@ -353,7 +369,7 @@ bool Engine::WakeSpread(model::TouchKinds kinds, Instant now) {
     lines_.Wake(state_, id, now, Line::kWide);
     ++counters_.wakes;
   }
-  state_.TakeMovedSpreads();
+  state_.TakeMoved();
   return true;
 }
 
@@ -470,7 +486,7 @@ bool Engine::Narrow(const Line& line) const {
   const model::TouchLog& log = state_.touches();
   return line.narrow_from != Line::kWide && line.narrow_from >= log.begin() &&
          log.end() - line.narrow_from <= state_.nodes().size() / 8 + 16 &&
-         line.pin.kind == model::PinKind::kNone && !HasSpread(line.class_id) &&
+         line.pin.kind == model::PinKind::kNone && !LooksBeyond(line.class_id) &&
          state_.pods().at(line.head).priority <= line.failed_priority &&
          options_.evaluator.policy() != model::Policy::kRandom;
 }
@@ -547,7 +563,7 @@ Engine::Choice Engine::ChooseRandom(PodId pod, const ClassCache& cache) const {
   for (uint32_t i = 0; i < cache.rows(); ++i) {
     const NodeId n{i};
     if (!cache.fits(n)) continue;
-    if ((state_.ledger().nodes().has_reserved(i) || HasSpread(row.class_id)) &&
+    if ((state_.ledger().nodes().has_reserved(i) || LooksBeyond(row.class_id)) &&
         !options_.evaluator.Filter(state_, row.class_id, n, &viewer).fits()) {
       continue;
     }
@@ -655,6 +671,10 @@ model::ReasonMask Engine::BehindAmounts(LineId id) const {
   const model::ClassSpec& spec = state_.vocabulary().classes.at(lines_.line(id).class_id);
   if (lines_.line(id).kind != LineKind::kPreempting) return 0;
   return (spec.spread.valid() ? MaskOf(model::ReasonKind::kSpread) : 0) |
+         (spec.affinity.valid() ? MaskOf(model::ReasonKind::kPodAffinity) |
+                                      MaskOf(model::ReasonKind::kPodAntiAffinity)
+                                : 0) |
+         (spec.selected_by.valid() ? MaskOf(model::ReasonKind::kExistingAntiAffinity) : 0) |
          (spec.features.valid() ? MaskOf(model::ReasonKind::kFeatures) : 0) |
          (spec.models.valid() ? MaskOf(model::ReasonKind::kGpuModel) : 0) |
          (spec.gpu.none() ? 0 : MaskOf(model::ReasonKind::kDevices));

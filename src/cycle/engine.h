@@ -109,6 +109,7 @@ class Engine {
     // What the state takes (State::HasRoomFor).
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
+    bool compat = false;   // State::Options::compat
     model::Faults faults;  // Planted bugs; none outside tests.
   };
   Engine() : Engine(Options{}) {}
@@ -202,8 +203,11 @@ class Engine {
   void WakeTouched(Instant now);
   [[nodiscard]] std::vector<LineId> WaitingForMoved(bool domains_changed) const;
   [[nodiscard]] std::vector<model::PodId> HoldersOfMoved(bool domains_changed) const;
-  bool WakeSpread(model::TouchKinds kinds, Instant now);
-  [[nodiscard]] bool HasSpread(model::ClassId class_id) const;
+  bool WakeForMoved(model::TouchKinds kinds, Instant now);
+  [[nodiscard]] bool LooksBeyond(model::ClassId class_id) const;
+  [[nodiscard]] bool AnyLooksBeyond() const;
+  [[nodiscard]] bool AnyMoved() const;
+  [[nodiscard]] bool Moved(model::ClassId class_id) const;
   void CollectTouched();
   void WakeOn(model::NodeId node, uint64_t first, Instant now);
   [[nodiscard]] model::Amount CpuMost(model::NodeId node) const;

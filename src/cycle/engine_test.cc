@@ -314,6 +314,13 @@ class History {
                             .min_domains = static_cast<uint32_t>(Draw(1, 3)),
                             .honors_taints = OneIn(2)});
     }
+    while (OneIn(3)) {
+      pod.affinity.push_back({.kind = static_cast<model::AffinityKind>(Draw(0, 4)),
+                              .key = OneIn(2) ? "zone" : "disk",
+                              .app = OneIn(2) ? "a" : "b",
+                              .team = OneIn(4) ? "red" : "",
+                              .weight = static_cast<uint32_t>(Draw(1, 101))});
+    }
     if (!OneIn(3)) pod.images.push_back(OneIn(2) ? "big" : "small");
     if (OneIn(3)) pod.images.push_back("big");
     return pod;

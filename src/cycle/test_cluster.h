@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,14 @@ struct TestPod {
     bool honors_taints = false;
   };
   std::vector<Spread> spread;
+  struct Affinity {
+    model::AffinityKind kind = model::AffinityKind::kRequired;
+    std::string key;   // Of nodes.
+    std::string app;   // Pods whose label "app" is that.
+    std::string team;  // Of namespaces whose label "team" is that; empty: of "default".
+    uint32_t weight = 1;
+  };
+  std::vector<Affinity> affinity;
   std::vector<std::string> images;
 };
 
@@ -98,6 +107,38 @@ inline model::NodeUpsert FactsOf(model::Vocabulary& v, const TestNode& node) {
   for (const auto& [name, size] : node.images)
     facts.images.push_back({.name = v.names.Intern(name), .size = size << 20});
   return facts;
+}
+
+inline model::AffinityListId AffinityOf(model::Vocabulary& v, const TestPod& pod) {
+  if (pod.affinity.empty()) return {};
+  std::vector<model::AffinityTerm> terms;
+  std::optional<model::PodSelector> all;
+  const auto intern = [&](const model::PodSelector& selector) {
+    return v.pod_selectors.Intern(model::PodSelectorText(selector));
+  };
+  for (const TestPod::Affinity& one : pod.affinity) {
+    model::PodSelector selector{.requirements = {{.key = "app", .values = {one.app}}}};
+    if (one.team.empty()) {
+      selector.namespaces = {"default"};
+    } else {
+      selector.of_namespace = {{.key = "team", .values = {one.team}}};
+    }
+    terms.push_back({.selector = intern(selector),
+                     .key = v.names.Intern(one.key),
+                     .kind = one.kind,
+                     .weight = one.weight});
+    terms.back().counted = one.weight > 0 ? terms.back().selector : model::PodSelectorId{};
+    if (one.kind != model::AffinityKind::kRequired) continue;
+    if (all.has_value()) {
+      all->also.push_back(selector);
+    } else {
+      all = selector;
+    }
+  }
+  if (all.has_value())
+    terms.push_back(
+        {.selector = intern(*all), .key = {}, .kind = model::AffinityKind::kAllRequired});
+  return v.affinities.Intern(terms);
 }
 
 inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
@@ -154,7 +195,7 @@ inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
   if (!tolerations.empty()) spec.tolerations = v.tolerations.Intern(tolerations);
   std::vector<model::SpreadConstraint> spread;
   for (const TestPod::Spread& one : pod.spread) {
-    const model::PodSelector selector{.namespace_name = "default",
+    const model::PodSelector selector{.namespaces = {"default"},
                                       .requirements = {{.key = "app", .values = {one.app}}}};
     spread.push_back({.selector = v.pod_selectors.Intern(model::PodSelectorText(selector)),
                       .key = v.names.Intern(one.key),
@@ -166,6 +207,7 @@ inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
                           selector.Selects(model::PodLabelsText("default", pod.labels)) ? 1u : 0u});
   }
   if (!spread.empty()) spec.spread = v.spreads.Intern(spread);
+  spec.affinity = AffinityOf(v, pod);
   return v.classes.Intern(spec);
 }
 

@@ -6,6 +6,12 @@
 
 namespace berth::cycle {
 
+// What hangs on pods of other nodes: lifted where these move (Engine::WakeForMoved).
+inline constexpr model::ReasonMask kOfOtherPods =
+    model::MaskOf(model::ReasonKind::kSpread) | model::MaskOf(model::ReasonKind::kPodAffinity) |
+    model::MaskOf(model::ReasonKind::kPodAntiAffinity) |
+    model::MaskOf(model::ReasonKind::kExistingAntiAffinity);
+
 // Which reasons a touch of a node can lift: the index from events to those who wait.
 //
 // A blocked line keeps the set M of the reasons that refused it somewhere. For every node, M names
@@ -22,7 +28,8 @@ namespace berth::cycle {
             MaskOf(ReasonKind::kDevices);
   }
   if ((kinds & model::kTouchLabels) != 0)
-    mask |= MaskOf(ReasonKind::kAffinity) | MaskOf(ReasonKind::kSpreadLabel);
+    mask |= MaskOf(ReasonKind::kAffinity) | MaskOf(ReasonKind::kSpreadLabel) |
+            MaskOf(ReasonKind::kPodAffinity);
   if ((kinds & model::kTouchTaints) != 0) mask |= MaskOf(ReasonKind::kTaint);
   if ((kinds & model::kTouchUnschedulable) != 0) mask |= MaskOf(ReasonKind::kUnschedulable);
   if ((kinds & model::kTouchFeatures) != 0) mask |= MaskOf(ReasonKind::kFeatures);

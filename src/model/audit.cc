@@ -73,6 +73,7 @@ class Auditor {
     CheckSlots();
     CheckJobs();
     for (const ClassId class_id : state_.ledger().spreads().Tracked()) CheckSpread(class_id);
+    CheckAffinities();
     CheckImages();
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
@@ -158,7 +159,8 @@ class Auditor {
     const Vocabulary& v = state_.vocabulary();
     if (!state_.nodes().used(n) || !state_.nodes().present(n)) return false;
     const bool keys = std::ranges::all_of(constraints, [&](const SpreadConstraint& other) {
-      return other.hard != c.hard || state_.LabelOf(n, other.key).valid();
+      const bool asks = other.hard == c.hard && (c.by_default == 0 || other.key == c.key);
+      return !asks || state_.LabelOf(n, other.key).valid();
     });
     const auto refuses = [&](const Taint& taint) {
       if (taint.effect == TaintEffect::kPreferNoSchedule) return false;
@@ -195,6 +197,99 @@ class Auditor {
       count += selector.Selects(state_.budgets().LabelsText(state_.pods().at(pod).labels)) ? 1 : 0;
     }
     return count;
+  }
+
+  // All of them, or as many as can be within a bound, in turns.
+  void CheckAffinities() {
+    constexpr uint64_t kClaimsMax = 2'000'000;
+    const AffinityIndex& index = state_.ledger().affinities();
+    if (index.empty()) return;
+    const uint64_t claims = uint64_t{index.pairs_size()} * state_.ledger().claims_size();
+    const auto stride = static_cast<uint32_t>(1 + claims / kClaimsMax);
+    for (auto i = static_cast<uint32_t>(state_.touches().end() % stride); i < index.pairs_size();
+         i += stride)
+      CheckAffinity(i);
+    for (uint32_t i = 0; i < state_.pods().size(); ++i) {
+      const PodId pod{i};
+      if (!state_.pods().used(pod)) continue;
+      const Pod& row = state_.pods().at(pod);
+      if (row.node.valid() || row.terminal) continue;
+      const PodSelectorListId list = state_.vocabulary().classes.at(row.class_id).selected_by;
+      const auto told = list.valid() ? state_.vocabulary().pod_selector_lists.View(list)
+                                     : std::span<const PodSelectorId>();
+      for (const uint32_t selector : state_.ledger().matcher().RowsOf(row.labels)) {
+        if (!index.PairsOfRow(selector).empty() &&
+            !std::ranges::binary_search(told, state_.ledger().matcher().SelectorOf(selector)))
+          found_.push_back(
+              fmt::format("pod {}: selected by another's affinity, which its class "
+                          "does not say",
+                          state_.KeyOf(row.key)));
+      }
+    }
+  }
+
+  // Of one selector with one key: how many pods of each domain it selects, and what those that have
+  // it in their terms count for.
+  void CheckAffinity(uint32_t id) {
+    const AffinityIndex& index = state_.ledger().affinities();
+    const AffinityIndex::Pair& pair = index.pair(id);
+    if (pair.uses == 0) return;
+    std::map<NameId, AffinityIndex::Counts> expected;
+    for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
+      const NodeId n{row};
+      const bool there = state_.nodes().used(n) && state_.nodes().present(n);
+      const NameId value = there ? state_.LabelOf(n, index.KeyOf(pair)) : NameId{};
+      if (value.valid() != (index.DomainOf(pair, n) != AffinityIndex::kNone))
+        found_.push_back(fmt::format("node row {}: of another domain for affinity", row));
+      if (value.valid()) AddAffinities(pair, n, expected[value]);
+    }
+    AffinityIndex::Counts total;
+    for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
+      const NodeId n{row};
+      const bool there = state_.nodes().used(n) && state_.nodes().present(n);
+      const NameId value = there ? state_.LabelOf(n, index.KeyOf(pair)) : NameId{};
+      if (value.valid() && index.On(pair, n) != expected[value])
+        found_.push_back(fmt::format("domain {}: of {} pods, for affinity, {} against",
+                                     state_.NameOf(value), index.On(pair, n).selected,
+                                     index.On(pair, n).against));
+    }
+    size_t domains = 0;
+    for (const auto& [value, counts] : expected) {
+      domains += counts == AffinityIndex::Counts{} ? 0 : 1;
+      total.selected += counts.selected;
+      total.against += counts.against;
+      total.weight += counts.weight;
+    }
+    if (total != pair.total || domains != pair.at.size())
+      found_.push_back(fmt::format("affinity: {} domains with {} pods, not {} with {}",
+                                   pair.at.size(), pair.total.selected, domains, total.selected));
+  }
+
+  void AddAffinities(const AffinityIndex::Pair& pair, NodeId n, AffinityIndex::Counts& out) const {
+    const Vocabulary& v = state_.vocabulary();
+    const PodSelectorId id = state_.ledger().matcher().SelectorOf(pair.row);
+    const PodSelector selector = ParsePodSelector(v.pod_selectors.View(id));
+    for (ClaimId at = state_.ledger().nodes().first_claim(n.value); at.valid();) {
+      const Claim& claim = state_.ledger().claim(at);
+      at = claim.next_in_account;
+      const PodId pod = state_.pods().FindUid(claim.owner);
+      if (!pod.valid()) continue;
+      const std::string_view labels = state_.budgets().LabelsText(state_.pods().at(pod).labels);
+      const std::string_view of_namespace =
+          state_.ledger().matcher().NamespaceText(NamespaceOfPodLabels(labels));
+      out.selected += selector.Selects(labels, of_namespace) ? 1 : 0;
+      const AffinityListId terms = v.classes.at(state_.pods().at(pod).class_id).affinity;
+      if (!terms.valid()) continue;
+      for (const AffinityTerm& term : v.affinities.View(terms)) {
+        if (term.selector != id || term.key != state_.ledger().affinities().KeyOf(pair)) continue;
+        const auto weight = static_cast<int64_t>(term.weight);
+        out.against += term.kind == AffinityKind::kRequiredAnti ? 1 : 0;
+        out.weight += term.kind == AffinityKind::kRequired        ? 1
+                      : term.kind == AffinityKind::kPreferred     ? weight
+                      : term.kind == AffinityKind::kPreferredAnti ? -weight
+                                                                  : 0;
+      }
+    }
   }
 
   // How many nodes have an image, and how large it is at most.

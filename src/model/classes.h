@@ -37,13 +37,22 @@ struct ClassSpec {
   // The node names that required node affinity leaves in the race when each of its terms names
   // some; an empty list: the terms conflict. A single name is a Pin instead.
   NameListId names;
-  SpreadListId spread;  // topologySpreadConstraints.
-  NameListId images;    // Of containers and volumes, sorted: one that two have stands there twice.
+  SpreadListId spread;      // topologySpreadConstraints.
+  AffinityListId affinity;  // Pod affinity and anti-affinity; of bound pods, too.
+  // The selectors of somebody's pod affinity that select the pod. State adds them, for they come and
+  // go with others' pods; a bound pod has none.
+  PodSelectorListId selected_by;
+  NameListId images;  // Of containers and volumes, sorted: one that two have stands there twice.
   uint32_t containers_count = 0;  // Of init containers, too; 0 without images.
   GpuDemand gpu;
   auto operator<=>(const ClassSpec&) const = default;
 };
-static_assert(sizeof(ClassSpec) == 14 * sizeof(uint32_t));
+static_assert(sizeof(ClassSpec) == 16 * sizeof(uint32_t));
+
+// Whether what a node answers hangs on pods of other nodes.
+[[nodiscard]] constexpr bool LooksBeyond(const ClassSpec& spec) {
+  return spec.spread.valid() || spec.affinity.valid() || spec.selected_by.valid();
+}
 
 // Distinct classes. A pin to a node name is not part of the class: it overlays it (PodFacts::pin).
 class ClassTable {

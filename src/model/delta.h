@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -41,6 +42,15 @@ struct NodeUpsert {
 struct NodeRemove {
   std::string name;
   std::string uid;
+};
+
+struct NamespaceUpsert {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> labels;  // Keys unique.
+};
+
+struct NamespaceRemove {
+  std::string name;
 };
 
 struct PodUpsert {
@@ -141,11 +151,11 @@ struct ReservationRead {
   std::string uid;
 };
 
-using Delta =
-    std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
-                 BudgetRemove, PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert,
-                 QueueRemove, FlavorUpsert, FlavorRemove, TopologyUpsert, TopologyRemove,
-                 GroupUpsert, GroupRemove, LocalQueueUpsert, LocalQueueRemove, WorkloadUpsert,
-                 WorkloadRemove, ReservationOutcome, ReservationRead>;
+using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
+                           BudgetUpsert, BudgetRemove, PreemptionRefused, NominationStands,
+                           EvictionRefused, QueueUpsert, QueueRemove, FlavorUpsert, FlavorRemove,
+                           TopologyUpsert, TopologyRemove, GroupUpsert, GroupRemove,
+                           LocalQueueUpsert, LocalQueueRemove, WorkloadUpsert, WorkloadRemove,
+                           ReservationOutcome, ReservationRead, NamespaceUpsert, NamespaceRemove>;
 
 }  // namespace berth::model

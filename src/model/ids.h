@@ -25,6 +25,8 @@ using SelectorId = Id<struct SelectorTag>;
 using PreferenceListId = Id<struct PreferenceListTag>;
 using PodSelectorId = Id<struct PodSelectorTag>;  // Vocabulary::pod_selectors.
 using SpreadListId = Id<struct SpreadListTag>;
+using AffinityListId = Id<struct AffinityListTag>;
+using PodSelectorListId = Id<struct PodSelectorListTag>;
 using ClassId = Id<struct ClassTag>;
 using ResourceGroupsId = Id<struct ResourceGroupsTag>;
 

@@ -208,38 +208,79 @@ void Ledger::ChargeQuota(const Claim& claim, const BundleTable& bundles, int sig
   }
 }
 
-void Ledger::SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text) {
+void Ledger::SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text,
+                       AffinityListId affinity) {
   const auto count = [&](int sign) {
     bool any = false;
     for (ClaimId id = first_of_owner(pod); id.valid(); id = claims_[id.value].next_of_owner) {
       const Claim& claim = claims_[id.value];
       any = any || !claim.account.is_tree();
-      if (CountsForSpreads(claim)) spreads_.Count(pod, claim.account.node(), sign);
+      CountPod(claim, sign);
     }
     // Who is promised a node counts there, too.
-    if (any) spreads_.NoteMoved(pod);
+    if (any) NoteMoved(pod);
   };
   count(-1);
-  spreads_.SetLabels(pod, labels, text);
+  matcher_.SetLabels(pod, labels, text);
+  affinities_.SetTerms(pod, affinity);
   count(+1);
+}
+
+void Ledger::NoteMoved(OwnerId pod) {
+  spreads_.NoteMoved(matcher_, pod);
+  affinities_.NoteMoved(matcher_, pod);
+}
+
+void Ledger::CountPod(const Claim& claim, int sign) {
+  if (CountsForSpreads(claim)) spreads_.Count(matcher_, claim.owner, claim.account.node(), sign);
+  if (CountsForAffinities(claim))
+    affinities_.Count(matcher_, claim.owner, claim.account.node(), sign);
 }
 
 void Ledger::TrackSpread(ClassId class_id, std::span<const SpreadConstraint> constraints,
                          const StringTable<PodSelectorId>& selectors,
                          const StringTable<PodLabelsId>& labels) {
-  const std::vector<uint32_t> added = spreads_.Track(class_id, constraints, selectors, labels);
+  const std::vector<uint32_t> added = spreads_.Track(
+      class_id, constraints,
+      [&](PodSelectorId selector) { return matcher_.Acquire(selector, selectors, labels); });
   if (added.empty()) return;
   for (const Claim& claim : claims_) {
     if (claim.owner.valid() && CountsForSpreads(claim))
-      spreads_.CountNew(added, claim.owner, claim.account.node());
+      spreads_.CountNew(added, matcher_, claim.owner, claim.account.node());
   }
+}
+
+void Ledger::CountAffinities(std::span<const uint32_t> pairs) {
+  if (pairs.empty()) return;
+  for (const Claim& claim : claims_) {
+    if (claim.owner.valid() && CountsForAffinities(claim))
+      affinities_.CountNew(pairs, matcher_, claim.owner, claim.account.node());
+  }
+}
+
+void Ledger::RecountAffinities(NodeId node, const std::function<void()>& change) {
+  const auto count = [&](int sign) {
+    if (affinities_.empty()) return;
+    const auto one = [&](const Claim& claim) {
+      if (claim.owner.valid() && CountsForAffinities(claim))
+        affinities_.Count(matcher_, claim.owner, claim.account.node(), sign);
+    };
+    if (!node.valid()) std::ranges::for_each(claims_, one);
+    if (!node.valid()) return;
+    for (ClaimId id = nodes().first_claim(node.value); id.valid();
+         id = claims_[id.value].next_in_account)
+      one(claims_[id.value]);
+  };
+  count(-1);
+  change();
+  count(+1);
 }
 
 void Ledger::Charge(const Claim& claim, const BundleTable& bundles, int sign) {
   ChargeDevices(claim, sign);
   if (claim.account.is_tree()) ChargeQuota(claim, bundles, sign);
   if (claim.state == ClaimState::kReserved) return;
-  if (CountsForSpreads(claim)) spreads_.Count(claim.owner, claim.account.node(), sign);
+  CountPod(claim, sign);
   if (const auto ports = bundles.Ports(claim.bundle); !ports.empty() && !claim.account.is_tree())
     ChargePorts(claim, ports, sign);
   AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
@@ -329,7 +370,9 @@ void Ledger::Remove(ClaimId id, const BundleTable& bundles) {
 void Ledger::AddTo(Hasher& hasher) const {
   for (const AccountTable& table : tables_) table.AddTo(hasher);
   quota_.AddTo(hasher);
+  matcher_.AddTo(hasher);
   spreads_.AddTo(hasher);
+  affinities_.AddTo(hasher);
   hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
   for (const uint64_t count : ended_by_cause_) hasher.AddHistory(count);
   for (const uint64_t count : promises_ended_) hasher.AddHistory(count);

@@ -3,13 +3,16 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/hash.h"
+#include "model/affinity_index.h"
 #include "model/ids.h"
+#include "model/pod_matcher.h"
 #include "model/quota_tree.h"
 #include "model/resources.h"
 #include "model/spread_index.h"
@@ -106,6 +109,10 @@ struct Claim {
 [[nodiscard]] constexpr bool CountsForSpreads(const Claim& claim) {
   return !claim.account.is_tree() && claim.state != ClaimState::kReserved &&
          claim.why != ClaimWhy::kDeleting;
+}
+// The same for pod affinity: until it is gone.
+[[nodiscard]] constexpr bool CountsForAffinities(const Claim& claim) {
+  return !claim.account.is_tree() && claim.state != ClaimState::kReserved;
 }
 // What a transaction did to a claim (model/transaction.h).
 struct ClaimOperation {
@@ -216,8 +223,11 @@ class Ledger {
   [[nodiscard]] const QuotaTree& quota() const { return quota_; }
   // Of claims on the tree.
   [[nodiscard]] int64_t slots_charged() const { return slots_charged_; }
+  // Which pods the selectors select that spreads() and affinities() count by.
+  [[nodiscard]] const PodMatcher& matcher() const { return matcher_; }
   // How many pods the domains of topologies have.
   [[nodiscard]] const SpreadIndex& spreads() const { return spreads_; }
+  [[nodiscard]] const AffinityIndex& affinities() const { return affinities_; }
   // Counts commits that may have left somebody more quota: who waits for some looks again when it
   // moved.
   [[nodiscard]] uint64_t quota_moves() const { return quota_moves_; }
@@ -275,14 +285,21 @@ class Ledger {
   void SetDevices(NodeId node, uint32_t devices_count);
   // What queues have, and their places in the tree: facts likewise.
   [[nodiscard]] QuotaTree& mutable_quota() { return quota_; }
-  // What spreads_ is told beside claims.
+  // What these are told beside claims.
+  [[nodiscard]] PodMatcher& mutable_matcher() { return matcher_; }
   [[nodiscard]] SpreadIndex& mutable_spreads() { return spreads_; }
-  // A pod's labels are these: its claims count by them from now on.
-  void SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text);
+  [[nodiscard]] AffinityIndex& mutable_affinities() { return affinities_; }
+  // A pod's labels and terms of affinity are these: its claims count by them from now on.
+  void SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text, AffinityListId affinity);
   // Tracks a class: what is charged already counts.
   void TrackSpread(ClassId class_id, std::span<const SpreadConstraint> constraints,
                    const StringTable<PodSelectorId>& selectors,
                    const StringTable<PodLabelsId>& labels);
+  // What is charged already counts for what is new in affinities().
+  void CountAffinities(std::span<const uint32_t> pairs);
+  // Counts whoever is on the node, or (invalid) all, again after `change`: of what domains the node
+  // is, or whom the selectors select.
+  void RecountAffinities(NodeId node, const std::function<void()>& change);
 
   void AddTo(Hasher& hasher) const;
 
@@ -296,6 +313,9 @@ class Ledger {
   void ChargeDevices(const Claim& claim, int sign);
   void ChargePorts(const Claim& claim, std::span<const HostPort> ports, int sign);
   void ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign);
+  // What others' constraints and terms count.
+  void CountPod(const Claim& claim, int sign);
+  void NoteMoved(OwnerId pod);
   void Link(ClaimId id);
   void Unlink(ClaimId id);
   [[nodiscard]] Amount ReservedByOthers(AccountId a, ResourceId r, const Viewer& viewer,
@@ -306,7 +326,9 @@ class Ledger {
 
   AccountTable tables_[2];  // Nodes, tree.
   QuotaTree quota_;         // Its rows are those of the tree.
+  PodMatcher matcher_;
   SpreadIndex spreads_;
+  AffinityIndex affinities_;
   int64_t slots_charged_ = 0;
   uint64_t quota_moves_ = 0;
   uint64_t quota_charges_ = 0;

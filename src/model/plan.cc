@@ -31,6 +31,12 @@ std::string Print(const Reason& reason, const State& state) {
                          state.vocabulary().resources.Name(reason.resource), reason.deficit, star);
     case ReasonKind::kSpread:
       return fmt::format("{} spread{}", nodes, star);
+    case ReasonKind::kPodAffinity:
+      return fmt::format("{} pod-affinity{}", nodes, star);
+    case ReasonKind::kPodAntiAffinity:
+      return fmt::format("{} pod-anti-affinity{}", nodes, star);
+    case ReasonKind::kExistingAntiAffinity:
+      return fmt::format("{} existing-anti-affinity{}", nodes, star);
     case ReasonKind::kSpreadLabel:
       return fmt::format("{} no topology label{}", nodes, star);
     case ReasonKind::kFeatures:

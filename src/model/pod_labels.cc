@@ -1,6 +1,7 @@
 #include "model/pod_labels.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/check.h"
 
@@ -43,6 +44,30 @@ bool Meets(const PodRequirement& r, std::string_view labels) {
   return false;
 }
 
+// How many there are, then of each its key, its operator as a digit with a "+" for each value, and
+// the values.
+void AddRequirements(std::string& text, std::span<const PodRequirement> requirements) {
+  AddPart(text, std::string(requirements.size(), '+'));
+  for (const PodRequirement& r : requirements) {
+    AddPart(text, r.key);
+    text.push_back(static_cast<char>('0' + static_cast<int>(r.op)));
+    AddPart(text, std::string(r.values.size(), '+'));
+    for (const std::string& value : r.values) AddPart(text, value);
+  }
+}
+
+std::vector<PodRequirement> TakeRequirements(std::string_view& text) {
+  std::vector<PodRequirement> requirements(TakePart(text).size());
+  for (PodRequirement& r : requirements) {
+    r.key = TakePart(text);
+    const std::string_view head = TakePart(text);
+    CHECK(!head.empty());
+    r.op = static_cast<SelectorOp>(head.front() - '0');
+    for (size_t i = 1; i < head.size(); ++i) r.values.emplace_back(TakePart(text));
+  }
+  return requirements;
+}
+
 }  // namespace
 
 std::string PodLabelsText(std::string_view namespace_name,
@@ -69,34 +94,46 @@ bool MeetsAll(std::span<const PodRequirement> requirements, std::string_view lab
                              [&](const PodRequirement& r) { return Meets(r, labels_text); });
 }
 
-bool PodSelector::Selects(std::string_view labels_text) const {
-  return NamespaceOfPodLabels(labels_text) == namespace_name && MeetsAll(requirements, labels_text);
+bool PodSelector::Selects(std::string_view labels_text, std::string_view namespace_text) const {
+  const std::string_view of = NamespaceOfPodLabels(labels_text);
+  const bool there = std::ranges::binary_search(namespaces, of, std::less<>()) ||
+                     (of_namespace.has_value() && MeetsAll(*of_namespace, namespace_text));
+  return there && MeetsAll(requirements, labels_text) &&
+         std::ranges::all_of(also, [&](const PodSelector& other) {
+           return other.Selects(labels_text, namespace_text);
+         });
 }
 
-// Namespace, then of each requirement its key, its operator as a digit with a "+" for each value,
-// and the values.
+bool PodSelector::asks_of_namespaces() const {
+  return of_namespace.has_value() || std::ranges::any_of(also, &PodSelector::asks_of_namespaces);
+}
+
+// Namespaces, behind a "+" for each; requirements of these, if any are asked for; requirements;
+// then the others alike.
 std::string PodSelectorText(const PodSelector& selector) {
   std::string text;
-  AddPart(text, selector.namespace_name);
-  for (const PodRequirement& r : selector.requirements) {
-    AddPart(text, r.key);
-    text.push_back(static_cast<char>('0' + static_cast<int>(r.op)));
-    AddPart(text, std::string(r.values.size(), '+'));
-    for (const std::string& value : r.values) AddPart(text, value);
-  }
+  const auto add = [&](const PodSelector& one) {
+    AddPart(text, std::string(one.namespaces.size(), '+'));
+    for (const std::string& name : one.namespaces) AddPart(text, name);
+    AddPart(text, one.of_namespace.has_value() ? "*" : "");
+    if (one.of_namespace.has_value()) AddRequirements(text, *one.of_namespace);
+    AddRequirements(text, one.requirements);
+  };
+  add(selector);
+  for (const PodSelector& other : selector.also) add(other);
   return text;
 }
 
 PodSelector ParsePodSelector(std::string_view text) {
-  PodSelector selector{.namespace_name = std::string(TakePart(text)), .requirements = {}};
-  while (!text.empty()) {
-    PodRequirement& r = selector.requirements.emplace_back();
-    r.key = TakePart(text);
-    const std::string_view head = TakePart(text);
-    CHECK(!head.empty());
-    r.op = static_cast<SelectorOp>(head.front() - '0');
-    for (size_t i = 1; i < head.size(); ++i) r.values.emplace_back(TakePart(text));
-  }
+  const auto take = [&](PodSelector& one) {
+    const size_t count = TakePart(text).size();
+    for (size_t i = 0; i < count; ++i) one.namespaces.emplace_back(TakePart(text));
+    if (!TakePart(text).empty()) one.of_namespace = TakeRequirements(text);
+    one.requirements = TakeRequirements(text);
+  };
+  PodSelector selector;
+  take(selector);
+  while (!text.empty()) take(selector.also.emplace_back());
   return selector;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,13 +31,22 @@ struct PodRequirement {
 [[nodiscard]] bool MeetsAll(std::span<const PodRequirement> requirements,
                             std::string_view labels_text);
 
-// Pods of one namespace that meet all of the requirements; without any, all of them.
+// Pods that meet all of the requirements (without any, all of them), where they are of a namespace
+// that is named, or of one whose labels meet what is required of it; and that the others of `also`
+// select, too.
 struct PodSelector {
-  std::string namespace_name;
+  std::vector<std::string> namespaces;  // Sorted.
+  std::optional<std::vector<PodRequirement>> of_namespace;
   std::vector<PodRequirement> requirements;
+  std::vector<PodSelector> also;  // One deep.
   bool operator==(const PodSelector&) const = default;
 
-  [[nodiscard]] bool Selects(std::string_view labels_text) const;
+  // `namespace_text` is PodLabelsText of the pod's namespace and the labels of that; empty where
+  // these are not known: then it has none.
+  [[nodiscard]] bool Selects(std::string_view labels_text,
+                             std::string_view namespace_text = {}) const;
+  // Whether labels of namespaces decide.
+  [[nodiscard]] bool asks_of_namespaces() const;
 };
 
 // As one string, so that it can be interned, and back. O(size).

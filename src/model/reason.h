@@ -19,10 +19,13 @@ enum class ReasonKind : uint8_t {
   kNodeName,
   kTaint,
   kAffinity,
-  kPorts,         // Of its host ports one is taken.
-  kInsufficient,  // Amounts, the pod count among them.
-  kSpread,        // Its domain has too many pods already for a topology spread constraint.
-  kSpreadLabel,   // It has no label that says of which domain it is.
+  kPorts,                 // Of its host ports one is taken.
+  kInsufficient,          // Amounts, the pod count among them.
+  kSpread,                // Its domain has too many pods already for a topology spread constraint.
+  kSpreadLabel,           // It has no label that says of which domain it is.
+  kPodAffinity,           // Its domain lacks a pod that one is to be with.
+  kPodAntiAffinity,       // It has one that it is not to be with.
+  kExistingAntiAffinity,  // It has one that is not to be with this one.
   kFeatures,
   kGpuModel,
   kDevices,  // No device, or not enough, has the milli free.
@@ -50,7 +53,7 @@ enum class ReasonKind : uint8_t {
   kPromiseEvictionFails,    // An eviction does not get done: errors and conflicts alone.
   kPromiseToGroup,          // Its group is placed as a whole.
 };
-inline constexpr uint32_t kReasonKindsCount = 35;
+inline constexpr uint32_t kReasonKindsCount = 38;
 static_assert(kReasonKindsCount <= 64);  // Bits of a ReasonMask.
 using ReasonMask = uint64_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {

@@ -18,6 +18,8 @@ struct SpreadConstraint {
   uint32_t honors_affinity = 1;  // Domains are of nodes that the pod selects,
   uint32_t honors_taints = 0;    // and whose taints it tolerates.
   uint32_t selects_itself = 0;   // The selector matches the pod.
+  // Kubernetes' own, of pods that say none: a node that lacks another constraint's key counts, too.
+  uint32_t by_default = 0;
   auto operator<=>(const SpreadConstraint&) const = default;
 };
 using SpreadTable = InternTable<SpreadConstraint, SpreadListId>;  // In the pod's order.

@@ -62,22 +62,10 @@ void SpreadIndex::Domains::Count(NodeId n, int32_t by) {
 
 // ---- All of them -------------------------------------------------------------------------------
 
-std::span<const uint32_t> SpreadIndex::SelectorsOf(OwnerId pod) const {
-  if (pod.value >= labels_of_.size() || !labels_of_[pod.value].valid()) return {};
-  const PodLabelsId labels = labels_of_[pod.value];
-  return labels.value < matches_.size() ? std::span(matches_[labels.value].selectors)
-                                        : std::span<const uint32_t>();
-}
-
 int32_t SpreadIndex::PodsOn(const Domains& domains, NodeId n) const {
   if (domains.selector_ == kNone) return 0;
   const std::vector<int32_t>& on_node = selectors_[domains.selector_].on_node;
   return n.value < on_node.size() ? on_node[n.value] : 0;
-}
-
-bool SpreadIndex::Selects(const Domains& domains, OwnerId pod) const {
-  return domains.selector_ != kNone &&
-         std::ranges::binary_search(SelectorsOf(pod), domains.selector_);
 }
 
 bool SpreadIndex::Moved(ClassId class_id) const {
@@ -87,100 +75,67 @@ bool SpreadIndex::Moved(ClassId class_id) const {
          });
 }
 
-void SpreadIndex::NoteMoved(OwnerId pod) {
+void SpreadIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
   if (classes_.empty()) return;
-  for (const uint32_t selector : SelectorsOf(pod)) {
-    const auto at = std::ranges::lower_bound(moved_, selector);
-    if (at == moved_.end() || *at != selector) moved_.insert(at, selector);
+  for (const uint32_t row : matcher.RowsOf(pod)) {
+    const auto at = std::ranges::lower_bound(moved_, row);
+    if (at == moved_.end() || *at != row) moved_.insert(at, row);
   }
 }
 
-void SpreadIndex::Add(uint32_t selector, NodeId n, int32_t by) {
-  Selector& row = selectors_[selector];
+void SpreadIndex::Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by) {
   // As upstream, which counts nobody by an empty one.
-  if (row.uses.empty() || row.selector.requirements.empty()) return;
-  if (n.value >= row.on_node.size()) row.on_node.resize(n.value + 1);
-  row.on_node[n.value] += by;
-  CHECK_GE(row.on_node[n.value], 0);
-  for (const auto& [class_id, constraint] : row.uses)
+  if (row >= selectors_.size() || selectors_[row].uses.empty() || matcher.takes_all(row)) return;
+  Selector& selector = selectors_[row];
+  if (n.value >= selector.on_node.size()) selector.on_node.resize(n.value + 1);
+  selector.on_node[n.value] += by;
+  CHECK_GE(selector.on_node[n.value], 0);
+  for (const auto& [class_id, constraint] : selector.uses)
     classes_.at(class_id)[constraint].Count(n, by);
 }
 
-void SpreadIndex::Count(OwnerId pod, NodeId n, int32_t by) {
+void SpreadIndex::Count(const PodMatcher& matcher, OwnerId pod, NodeId n, int32_t by) {
   if (classes_.empty()) return;
-  for (const uint32_t selector : SelectorsOf(pod)) Add(selector, n, by);
+  for (const uint32_t row : matcher.RowsOf(pod)) Add(matcher, row, n, by);
 }
 
-void SpreadIndex::CountNew(std::span<const uint32_t> selectors, OwnerId pod, NodeId n) {
-  const std::span<const uint32_t> own = SelectorsOf(pod);
-  for (const uint32_t selector : selectors) {
-    if (std::ranges::binary_search(own, selector)) Add(selector, n, +1);
+void SpreadIndex::CountNew(std::span<const uint32_t> rows, const PodMatcher& matcher, OwnerId pod,
+                           NodeId n) {
+  for (const uint32_t row : rows) {
+    if (matcher.Selects(row, pod)) Add(matcher, row, n, +1);
   }
-}
-
-void SpreadIndex::Match(PodLabelsId labels, std::string_view text) {
-  Matches& matches = matches_[labels.value];
-  matches.known = true;
-  matches.selectors.clear();
-  const auto candidates = by_namespace_.find(NamespaceOfPodLabels(text));
-  if (candidates == by_namespace_.end()) return;
-  for (const uint32_t selector : candidates->second) {
-    if (selectors_[selector].selector.Selects(text)) matches.selectors.push_back(selector);
-  }
-}
-
-void SpreadIndex::SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text) {
-  if (pod.value >= labels_of_.size()) labels_of_.resize(pod.value + 1);
-  labels_of_[pod.value] = labels;
-  if (classes_.empty() || !labels.valid()) return;
-  if (labels.value >= matches_.size()) matches_.resize(labels.value + 1);
-  if (!matches_[labels.value].known) Match(labels, text);
-}
-
-void SpreadIndex::ForgetLabels(PodLabelsId labels) {
-  if (labels.value < matches_.size()) matches_[labels.value] = {};
 }
 
 std::vector<uint32_t> SpreadIndex::Track(ClassId class_id,
                                          std::span<const SpreadConstraint> constraints,
-                                         const StringTable<PodSelectorId>& selectors,
-                                         const StringTable<PodLabelsId>& labels) {
+                                         const std::function<uint32_t(PodSelectorId)>& acquire) {
   CHECK(!tracks(class_id));
-  const size_t known = selectors_.size();
   std::vector<uint32_t> added;
   std::vector<Domains>& all = classes_[class_id];
   all.resize(constraints.size());
   for (uint32_t i = 0; i < constraints.size(); ++i) {
     if (!constraints[i].selector.valid()) continue;
-    const auto [at, fresh] =
-        row_of_.emplace(constraints[i].selector, static_cast<uint32_t>(selectors_.size()));
-    if (fresh) {
-      selectors_.push_back({.selector = ParsePodSelector(selectors.View(constraints[i].selector)),
-                            .on_node = {},
-                            .uses = {}});
-      by_namespace_[selectors_.back().selector.namespace_name].push_back(at->second);
-    }
-    all[i].selector_ = at->second;
-    auto& uses = selectors_[at->second].uses;
-    if (uses.empty()) added.push_back(at->second);
+    const uint32_t row = acquire(constraints[i].selector);
+    if (row >= selectors_.size()) selectors_.resize(row + 1);
+    all[i].selector_ = row;
+    auto& uses = selectors_[row].uses;
+    if (uses.empty()) added.push_back(row);
     uses.emplace_back(class_id, i);
-  }
-  // Without a selector that is new, those are asked that came while no class was tracked.
-  const bool all_anew = selectors_.size() > known;
-  matches_.resize(std::max<size_t>(matches_.size(), labels.size()));
-  for (uint32_t i = 0; i < labels.size(); ++i) {
-    if (labels.contains(PodLabelsId{i}) && (all_anew || !matches_[i].known))
-      Match(PodLabelsId{i}, labels.View(PodLabelsId{i}));
   }
   return added;
 }
 
-void SpreadIndex::Untrack(ClassId class_id) {
+void SpreadIndex::Untrack(ClassId class_id, PodMatcher& matcher) {
   for (const Domains& domains : classes_.at(class_id)) {
     if (domains.selector_ == kNone) continue;
     Selector& row = selectors_[domains.selector_];
-    std::erase_if(row.uses, [&](const auto& use) { return use.first == class_id; });
+    // Once for each constraint of the class that has it.
+    const auto own =
+        std::ranges::find(row.uses, class_id, [](const auto& use) { return use.first; });
+    CHECK(own != row.uses.end());
+    row.uses.erase(own);
     if (row.uses.empty()) row.on_node = {};
+    matcher.Release(domains.selector_);
   }
   classes_.erase(class_id);
   if (classes_.empty()) moved_.clear();

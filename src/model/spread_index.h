@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -11,7 +12,7 @@
 #include "base/hash.h"
 #include "model/ids.h"
 #include "model/intern.h"
-#include "model/pod_labels.h"
+#include "model/pod_matcher.h"
 #include "model/spread.h"
 
 namespace berth::model {
@@ -57,7 +58,7 @@ class SpreadIndex {
     void Count(NodeId n, int32_t by);
     void Change(Row& row, uint32_t nodes, int32_t count);
 
-    uint32_t selector_ = kNone;  // Of the index's.
+    uint32_t selector_ = kNone;  // The matcher's row.
     std::vector<uint32_t> of_node_;
     std::map<NameId, uint32_t> by_value_;
     std::vector<Row> rows_;
@@ -74,31 +75,28 @@ class SpreadIndex {
   // How many pods on the node the constraint's selector counts.
   [[nodiscard]] int32_t PodsOn(const Domains& domains, NodeId n) const;
   // Whether the constraint's selector selects the pod. Unlike in counts, an empty one does.
-  [[nodiscard]] bool Selects(const Domains& domains, OwnerId pod) const;
+  [[nodiscard]] static bool Selects(const PodMatcher& matcher, const Domains& domains,
+                                    OwnerId pod) {
+    return matcher.Selects(domains.selector_, pod);
+  }
 
   // Who was told apart by it moved since TakeMoved: whether it can help one of the class.
   [[nodiscard]] bool moved() const { return !moved_.empty(); }
   [[nodiscard]] bool Moved(ClassId class_id) const;
   void TakeMoved() { moved_.clear(); }
   // Of a pod whose claims changed for good.
-  void NoteMoved(OwnerId pod);
+  void NoteMoved(const PodMatcher& matcher, OwnerId pod);
 
   // Pods on nodes, as the ledger charges them.
-  void Count(OwnerId pod, NodeId n, int32_t by);
+  void Count(const PodMatcher& matcher, OwnerId pod, NodeId n, int32_t by);
 
-  // The pod's labels, of which `text` is PodLabelsText. Its claims are counted by whoever calls.
-  void SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text);
-  // The list of labels is no pod's any more, and its id may be given again.
-  void ForgetLabels(PodLabelsId labels);
-
-  // The constraints of a class. Returns the index's numbers of selectors that are new: their pods
-  // are to be counted by CountNew, and then nodes be told by Put.
+  // The constraints of a class; `acquire` gives the matcher's row of a selector. Returns the rows
+  // that are new here: their pods are to be counted by CountNew, and then nodes be told by Put.
   std::vector<uint32_t> Track(ClassId class_id, std::span<const SpreadConstraint> constraints,
-                              const StringTable<PodSelectorId>& selectors,
-                              const StringTable<PodLabelsId>& labels);
-  void CountNew(std::span<const uint32_t> selectors, OwnerId pod, NodeId n);
+                              const std::function<uint32_t(PodSelectorId)>& acquire);
+  void CountNew(std::span<const uint32_t> rows, const PodMatcher& matcher, OwnerId pod, NodeId n);
   // Nobody asks for the class any more.
-  void Untrack(ClassId class_id);
+  void Untrack(ClassId class_id, PodMatcher& matcher);
   // What the node is to a constraint: its domain is of that value, or (invalid) it doesn't count.
   void Put(ClassId class_id, size_t constraint, NodeId n, NameId value);
   [[nodiscard]] std::vector<ClassId> Tracked() const;
@@ -107,25 +105,14 @@ class SpreadIndex {
 
  private:
   struct Selector {
-    PodSelector selector;
     std::vector<int32_t> on_node;
     std::vector<std::pair<ClassId, uint32_t>> uses;  // Constraints; without any nothing is counted.
   };
-  [[nodiscard]] std::span<const uint32_t> SelectorsOf(OwnerId pod) const;
-  void Add(uint32_t selector, NodeId n, int32_t by);
-  void Match(PodLabelsId labels, std::string_view text);
+  void Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by);
 
   std::map<ClassId, std::vector<Domains>> classes_;
-  std::vector<Selector> selectors_;
-  std::map<PodSelectorId, uint32_t> row_of_;
-  std::map<std::string, std::vector<uint32_t>, std::less<>> by_namespace_;
-  std::vector<PodLabelsId> labels_of_;  // By owner.
-  struct Matches {
-    bool known = false;
-    std::vector<uint32_t> selectors;  // Ascending.
-  };
-  std::vector<Matches> matches_;  // By labels.
-  std::vector<uint32_t> moved_;   // Selectors, ascending.
+  std::vector<Selector> selectors_;  // By the matcher's row, up to the last that is asked about.
+  std::vector<uint32_t> moved_;      // Rows, ascending.
 };
 
 }  // namespace berth::model

@@ -34,6 +34,7 @@ void NoteJob(Pod& pod, const PodUpsert& facts, StringTable<OwnerId>& uids) {
 State::State(const Options& options)
     : nodes_(options.salt),
       nodes_max_(options.nodes_max),
+      compat_(options.compat),
       pods_max_(options.pods_max),
       faults_(options.faults) {
   CHECK_LE(nodes_max_, limits::kNodesMax);
@@ -104,6 +105,10 @@ void State::ApplyFact(const Delta& delta) {
   if (const auto* facts = std::get_if<WorkloadRemove>(&delta)) return RemoveWorkload(*facts);
   if (const auto* facts = std::get_if<ReservationOutcome>(&delta)) return ApplyOutcome(*facts);
   if (const auto* facts = std::get_if<ReservationRead>(&delta)) return ApplyRead(*facts);
+  if (const auto* facts = std::get_if<NamespaceUpsert>(&delta))
+    return SetNamespace(facts->name, PodLabelsText(facts->name, facts->labels));
+  if (const auto* facts = std::get_if<NamespaceRemove>(&delta))
+    return SetNamespace(facts->name, {});
   budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
@@ -149,6 +154,7 @@ void State::ApplyNode(const NodeUpsert& facts) {
   std::ranges::sort(features);
   if (Assign(nodes_.taints_[row], vocabulary_.taints.Intern(facts.taints))) kinds |= kTouchTaints;
   if ((kinds & (kTouchLabels | kTouchTaints)) != 0) SpreadOver(n);
+  if ((kinds & kTouchLabels) != 0) RelabelForAffinities(n);
   if (Assign(nodes_.features_[row], vocabulary_.name_lists.Intern(features)))
     kinds |= kTouchFeatures;
   const bool cordoned =
@@ -216,6 +222,7 @@ void State::RemoveNode(const NodeRemove& facts) {
   SetAmounts(n, NodeUpsert{}, kinds);
   MatchSelectors(n);
   SpreadOver(n);
+  RelabelForAffinities(n);
   touches_.Add(n, kTouchRemoved);
   DropGhost(n);
 }
@@ -261,87 +268,11 @@ void State::Materialise(ClassId class_id) {
     MaterialiseSelector(p.term);
 }
 
-// Of what domain the node is to each constraint of the class: it counts when it is there, has all
-// keys that constraints of the same kind ask for, and is one that the constraint's policies take.
-void State::SpreadOver(ClassId class_id, NodeId node) {
-  const ClassSpec& spec = vocabulary_.classes.at(class_id);
-  const std::span<const SpreadConstraint> constraints = vocabulary_.spreads.View(spec.spread);
-  const bool there = nodes_.used(node) && nodes_.present(node);
-  const auto value_of = [&](NameId key) { return there ? LabelOf(node, key) : NameId{}; };
-  const auto has_keys = [&](uint32_t hard) {
-    return std::ranges::all_of(constraints, [&](const SpreadConstraint& c) {
-      return c.hard != hard || value_of(c.key).valid();
-    });
-  };
-  const bool keys[] = {has_keys(0), has_keys(1)};
-  const bool selected = there && Selects(spec, node);
-  const bool tolerated = there && ToleratesAll(spec, node);
-  for (size_t i = 0; i < constraints.size(); ++i) {
-    const SpreadConstraint& c = constraints[i];
-    const bool counts =
-        keys[c.hard] && (c.honors_affinity == 0 || selected) && (c.honors_taints == 0 || tolerated);
-    ledger_.mutable_spreads().Put(class_id, i, node, counts ? value_of(c.key) : NameId{});
-  }
-}
-
-void State::TrackSpread(ClassId imaged) {
-  const ClassId class_id = vocabulary_.classes.plain(imaged);
-  const SpreadListId spread = vocabulary_.classes.at(class_id).spread;
-  if (!spread.valid() || ledger_.spreads().tracks(class_id)) return;
-  ledger_.TrackSpread(class_id, vocabulary_.spreads.View(spread), vocabulary_.pod_selectors,
-                      budgets_.labels());
-  // Which nodes count may hang on its selector.
-  MaterialiseSelector(vocabulary_.classes.at(class_id).selector);
-  for (uint32_t row = 0; row < nodes_.size(); ++row) SpreadOver(class_id, NodeId{row});
-}
-
-// What is counted for the last pod of a class is forgotten with it: the classes of old revisions of
-// a workload would be kept for ever.
-void State::CountClass(ClassId imaged, int by) {
-  if (!imaged.valid() || !vocabulary_.classes.at(imaged).spread.valid()) return;
-  const ClassId class_id = vocabulary_.classes.plain(imaged);
-  // Another of its name, the last of the class, may just have gone.
-  if (by > 0) TrackSpread(class_id);
-  uint32_t& pods = spread_pods_[class_id];
-  pods += static_cast<uint32_t>(by);
-  if (pods > 0) return;
-  spread_pods_.erase(class_id);
-  ledger_.mutable_spreads().Untrack(class_id);
-}
-
-void State::SpreadOver(NodeId node) {
-  if (ledger_.spreads().empty()) return;
-  for (const ClassId class_id : ledger_.spreads().Tracked()) SpreadOver(class_id, node);
-}
-
 NameId State::LabelOf(NodeId node, NameId key) const {
   if (!nodes_.labels(node).valid()) return {};
   const std::span<const Label> labels = labels_.View(nodes_.labels(node));
   const auto found = std::ranges::lower_bound(labels, key, {}, &Label::key);
   return found != labels.end() && found->key == key ? found->value : NameId{};
-}
-
-// By its selector and the names that it leaves in the race.
-bool State::Selects(const ClassSpec& spec, NodeId node) const {
-  if (spec.names.valid() &&
-      !std::ranges::binary_search(vocabulary_.name_lists.View(spec.names), nodes_.name(node)))
-    return false;
-  return !spec.selector.valid() || vocabulary_.selectors.Test(spec.selector, node);
-}
-
-bool State::ToleratesAll(const ClassSpec& spec, NodeId node) const {
-  if (!nodes_.taints(node).valid()) return true;
-  return std::ranges::all_of(vocabulary_.taints.View(nodes_.taints(node)), [&](const Taint& taint) {
-    return taint.effect == TaintEffect::kPreferNoSchedule ||
-           (spec.tolerations.valid() &&
-            std::ranges::any_of(vocabulary_.tolerations.View(spec.tolerations),
-                                [&](const Toleration& t) { return model::Tolerates(t, taint); }));
-  });
-}
-
-void State::ReleaseLabels(PodLabelsId labels) {
-  budgets_.ReleaseLabels(labels);
-  if (!budgets_.labels().contains(labels)) ledger_.mutable_spreads().ForgetLabels(labels);
 }
 
 // ---- Pods ----------------------------------------------------------------------------------
@@ -351,25 +282,10 @@ OwnerId State::OwnerOf(PodId pod) const {
   return pods_.at(pod).uid;
 }
 
-void State::SetClass(Pod& pod, ClassId class_id) {
-  const ClassId before = pod.class_id;
-  if (!Assign(pod.class_id, class_id)) return;
-  pod.attempts = 0;
-  CountClass(class_id, +1);
-  CountClass(before, -1);
-}
-
-void State::SetLabels(Pod& pod, std::string_view labels) {
-  const PodLabelsId before = std::exchange(pod.labels, budgets_.AcquireLabels(labels));
-  if (before.valid()) ReleaseLabels(before);
-  if (before != pod.labels) ledger_.SetLabels(pod.uid, pod.labels, labels);
-}
-
 void State::ApplyPod(const PodUpsert& facts) {
   CHECK(HasRoomFor(facts));
   CHECK_LT(facts.class_id.value, vocabulary_.classes.size());
   FitLedger();
-  Materialise(facts.class_id);
   PodId id = pods_.FindUid(uids_.Find(facts.uid));
   const bool known = id.valid();
   if (!known) {
@@ -388,11 +304,11 @@ void State::ApplyPod(const PodUpsert& facts) {
     }
   }
   Pod& pod = pods_.mutable_at(id);
-  const ClassSpec& spec = vocabulary_.classes.at(facts.class_id);
   const NameId nominated =
       facts.nominated.empty() ? NameId{} : vocabulary_.names.Intern(facts.nominated);
   NoteNomination(pod, nominated, known || !faults_.forget_nominations);
-  SetClass(pod, facts.class_id);
+  SetClass(id, facts);
+  const ClassSpec& spec = vocabulary_.classes.at(pod.class_id);
   pod.charge = facts.charge.valid() ? facts.charge : spec.requests;
   pod.charge_scoring = facts.charge_scoring.valid() ? facts.charge_scoring : spec.scoring;
   pod.pin = facts.pin;
@@ -404,7 +320,6 @@ void State::ApplyPod(const PodUpsert& facts) {
   // Whom an eviction on the node takes first depends on it, but for who is evicted.
   if (Assign(pod.disrupted, facts.disrupted) && !pod.evicted_for.valid())
     TouchNodeOf(id, kTouchTaken);
-  SetLabels(pod, facts.labels);
   const KeyId group = facts.group.empty() ? KeyId{} : keys_.Acquire(facts.group);
   const KeyId group_before = std::exchange(pod.group, group);
   pod.role = facts.role;
@@ -617,7 +532,8 @@ void State::DropPod(PodId pod, Cause cause) {
   homeless_.Remove(pod);
   budgets_.Uncharge(pod);
   CountClass(row.class_id, -1);
-  ledger_.SetLabels(row.uid, PodLabelsId{}, {});
+  ledger_.SetLabels(row.uid, PodLabelsId{}, {}, AffinityListId{});
+  ReleaseAffinity(row.class_id);
   ReleaseLabels(row.labels);
   pods_.mutable_at(pod).group = KeyId{};
   NoteMember(pod);
@@ -858,7 +774,7 @@ void State::AddTo(Hasher& hasher) const {
   // What changed is the last Apply's answer, which the next one clears.
   hasher.Add(faults_.keep_claim_of_deleted_pod).Add(faults_.ledger_by_name);
   hasher.Add(faults_.lose_event_while_evaluated).Add(faults_.wake_index_misses_freed);
-  hasher.Add(faults_.deaf_to_spread);
+  hasher.Add(compat_).Add(faults_.deaf_to_spread);
   hasher.Add(faults_.narrow_from_too_late).Add(faults_.miss_removal_of_terminating);
   hasher.Add(faults_.miss_uncordon).Add(faults_.drop_touched_holder);
   hasher.Add(faults_.drop_promise_when_tried).Add(faults_.promise_when_observed);

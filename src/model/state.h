@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,6 +44,8 @@ class State {
     // How many it takes. Amounts are clamped so that sums over so many can't overflow.
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
+    // Where berth does better than kube-scheduler by intent, it does as that (docs/DEVIATIONS.md).
+    bool compat = false;
     Faults faults;  // Planted bugs; none outside tests.
   };
   State() : State(Options{}) {}
@@ -51,6 +54,7 @@ class State {
   // translate/ interns names, bundles, selectors and classes here before it applies facts that use
   // them.
   [[nodiscard]] Vocabulary& vocabulary() { return vocabulary_; }
+  [[nodiscard]] bool compat() const { return compat_; }
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
 
   // Takes one fact: rows, claims and the touch log become what they are once it is true. Facts
@@ -233,8 +237,11 @@ class State {
   void SortNames() { nodes_.SortNames(vocabulary_.names); }
   // Makes the class known to the nodes: REQUIRED of one that no pod has before it is evaluated.
   void Materialise(ClassId class_id);
-  // Whoever waits for what moved was looked at (SpreadIndex::Moved).
-  void TakeMovedSpreads() { ledger_.mutable_spreads().TakeMoved(); }
+  // Whoever waits for what moved was looked at (SpreadIndex::Moved, AffinityIndex::Moved).
+  void TakeMoved() {
+    ledger_.mutable_spreads().TakeMoved();
+    ledger_.mutable_affinities().TakeMoved();
+  }
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
@@ -395,8 +402,8 @@ class State {
   void ApplyNode(const NodeUpsert& facts);
   void RemoveNode(const NodeRemove& facts);
   void ApplyPod(const PodUpsert& facts);
-  void SetClass(Pod& pod, ClassId class_id);
-  void SetLabels(Pod& pod, std::string_view labels);
+  void SetClass(PodId id, const PodUpsert& facts);
+  void PutInClass(Pod& pod, ClassId class_id);
   void RemovePod(const PodRemove& facts);
   void ApplyOutcome(const BindOutcome& facts);
   void ApplyRead(const BindRead& facts);
@@ -560,6 +567,13 @@ class State {
   [[nodiscard]] bool Selects(const ClassSpec& spec, NodeId node) const;
   [[nodiscard]] bool ToleratesAll(const ClassSpec& spec, NodeId node) const;
   void ReleaseLabels(PodLabelsId labels);
+  void AcquireAffinity(AffinityListId id, PodLabelsId own_labels);
+  void ReleaseAffinity(ClassId class_id);
+  void PutInDomain(uint32_t key, NodeId node);
+  void RelabelForAffinities(NodeId node);
+  ClassId SelectedClass(ClassId class_id, PodLabelsId labels);
+  void SelectAgain(const std::function<bool(const Pod&)>& asked);
+  void SetNamespace(std::string_view name, std::string text);
   void MaterialiseSelector(SelectorId id);
   void SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds);
 
@@ -591,6 +605,7 @@ class State {
   std::set<OwnerId> doubtful_;               // Whose spared_count is not 0.
   Homeless homeless_;                        // Nominated to a node that is not there.
   uint32_t nodes_max_;                       // Immutable after construction.
+  bool compat_;                              // Immutable after construction.
   uint32_t pods_max_;                        // Immutable after construction.
   Faults faults_;
   std::vector<KeyId> ended_groups_;  // With a planted bug alone: names of groups that are gone.

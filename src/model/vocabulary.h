@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/hash.h"
+#include "model/affinity.h"
 #include "model/classes.h"
 #include "model/ids.h"
 #include "model/lists.h"
@@ -25,6 +26,8 @@ struct Vocabulary {
   SelectorTable selectors;
   StringTable<PodSelectorId> pod_selectors;  // PodSelectorText
   SpreadTable spreads;
+  AffinityTable affinities;
+  PodSelectorListTable pod_selector_lists;
   ClassTable classes;
   ResourceGroupsTable resource_groups;
 
@@ -39,6 +42,8 @@ struct Vocabulary {
     selectors.AddTo(hasher);
     pod_selectors.AddTo(hasher);
     spreads.AddTo(hasher);
+    affinities.AddTo(hasher);
+    pod_selector_lists.AddTo(hasher);
     classes.AddTo(hasher);
     resource_groups.AddTo(hasher);
   }

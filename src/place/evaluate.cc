@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "place/affinity.h"
 #include "place/columns.h"
 #include "place/formulas.h"
 #include "place/packing.h"
@@ -64,7 +65,8 @@ class Query {
         requests_(state.vocabulary().bundles.View(spec_.requests)),
         ports_(state.vocabulary().bundles.Ports(spec_.requests)),
         tolerations_(ListOf(state.vocabulary().tolerations, spec_.tolerations)),
-        spread_(state, c, viewer) {}
+        spread_(state, c, viewer),
+        affinity_(state, c, viewer) {}
 
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
   [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
@@ -109,6 +111,7 @@ class Query {
     if (lacking != 0) return Insufficient(n, lacking);
     if (reach == Reach::kCluster) {
       if (const Verdict verdict = spread_.Filter(n); !verdict.fits()) return verdict;
+      if (const Verdict verdict = affinity_.Filter(n); !verdict.fits()) return verdict;
     }
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone) return Never(kind);
     return Devices(n);
@@ -120,9 +123,10 @@ class Query {
       return {.kind = verdict.kind};
     if (std::ranges::any_of(requests_, [&](const ResourceAmount& r) { return ExceedsNode(r, n); }))
       return {.kind = ReasonKind::kInsufficient, .behind = Behind::kPorts};
-    const Behind behind =
-        spread_.hard() ? Behind::kPortsAmountsAndSpread : Behind::kPortsAndAmounts;
+    Behind behind = spread_.hard() ? Behind::kPortsAmountsAndSpread : Behind::kPortsAndAmounts;
     if (!spread_.Labelled(n)) return {.kind = ReasonKind::kSpreadLabel, .behind = behind};
+    if (!affinity_.Labelled(n)) return {.kind = ReasonKind::kPodAffinity, .behind = behind};
+    if (affinity_.any()) behind = Behind::kPortsAmountsAndPods;
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone)
       return {.kind = kind, .behind = behind};
     if (spec_.gpu.none() || nodes_.devices_count(n) >= DevicesNeeded()) return {};
@@ -269,6 +273,7 @@ class Query {
   const std::span<const model::HostPort> ports_;
   const std::span<const model::Toleration> tolerations_;
   const SpreadQuery spread_;
+  const AffinityQuery affinity_;
 };
 
 SpreadColumns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
@@ -539,6 +544,11 @@ void Evaluator::ScoreByOthers(const model::State& state, model::ClassId c,
   if (policy_ != model::Policy::kSpread) return;
   ScoreSpread(state, c, fitting, out);
   for (int32_t& score : out) score *= kSpreadWeight;
+  std::vector<int32_t> affinity;
+  ScoreAffinity(state, c, fitting, affinity);
+  if (affinity.empty()) return;
+  out.resize(fitting.size());
+  for (size_t i = 0; i < affinity.size(); ++i) out[i] += kPodAffinityWeight * affinity[i];
 }
 
 void Evaluator::AddTo(Hasher& hasher) const {

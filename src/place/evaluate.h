@@ -35,7 +35,13 @@ struct Evaluation {
 
 // What an eviction may change, of what is asked before a refusal that none does: a verdict names
 // that only where this does not refuse.
-enum class Behind : uint8_t { kNothing, kPorts, kPortsAndAmounts, kPortsAmountsAndSpread };
+enum class Behind : uint8_t {
+  kNothing,
+  kPorts,
+  kPortsAndAmounts,
+  kPortsAmountsAndSpread,
+  kPortsAmountsAndPods,  // Spread and affinity to pods.
+};
 
 // What refuses a class on a node whatever is evicted there.
 struct FixedRefusal {
@@ -79,21 +85,21 @@ class Evaluator {
 
   // The first filter that refuses, in upstream's order: terms that conflict or leave the node out
   // (PreFilter), NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts,
-  // NodeResourcesFit with every amount that lacks, PodTopologySpread, NodeDeclaredFeatures; then
-  // GPU model, devices.
+  // NodeResourcesFit with every amount that lacks, PodTopologySpread, InterPodAffinity,
+  // NodeDeclaredFeatures; then GPU model, devices.
   //
   // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
                                       const model::Viewer* viewer,
                                       const model::Pin& pin = {}) const;
-  // The same without what hangs on pods of other nodes, as PodTopologySpread does.
+  // The same without what hangs on pods of other nodes, as PodTopologySpread and InterPodAffinity do.
   [[nodiscard]] model::Verdict FilterAlone(const model::State& state, model::ClassId c,
                                            model::NodeId n, const model::Viewer* viewer,
                                            const model::Pin& pin = {}) const;
 
   // Of every row, the first filter that refuses and that no eviction changes: all but ports,
-  // amounts, spread and devices in use, and amounts and devices where the empty node has too
-  // little, or spread where it has no label.
+  // amounts, spread, affinity to pods and devices in use, and amounts and devices where the empty
+  // node has too little, or spread and affinity where it has no label.
   void FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
                      std::vector<FixedRefusal>& out) const;
   [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,
@@ -131,7 +137,7 @@ class Evaluator {
   [[nodiscard]] int64_t Total(const model::NodeScore& score, const Extremes& extremes) const;
 
   // Beside Total: what each of the nodes that fit has by the pods of other nodes (kSpread:
-  // PodTopologySpread, weighted). Nothing is added for any where `out` is empty.
+  // PodTopologySpread and InterPodAffinity, weighted). Nothing is added for any where `out` is empty.
   void ScoreByOthers(const model::State& state, model::ClassId c,
                      std::span<const model::NodeId> fitting, std::vector<int32_t>& out) const;
 

@@ -18,6 +18,7 @@ inline constexpr int64_t kAffinityWeight = 2;
 inline constexpr int64_t kLeastAllocatedWeight = 1;
 inline constexpr int64_t kBalancedWeight = 1;
 inline constexpr int32_t kSpreadWeight = 2;
+inline constexpr int32_t kPodAffinityWeight = 2;
 inline constexpr int64_t kImagesWeight = 1;
 
 // One resource of one node: what it offers, and what is used with or without the pod in question.
@@ -118,6 +119,14 @@ inline double SpreadScore(int64_t pods, double weight, uint32_t max_skew) {
 // The fewer the better, between the least and the most of the nodes that fit.
 inline int64_t NormalSpread(int64_t raw, int64_t least, int64_t most) {
   return most == 0 ? kScoreMax : kScoreMax * (most + least - raw) / most;
+}
+
+// The more the better, between the least and the most of the nodes that fit: upstream's division of
+// doubles, truncated.
+inline int64_t NormalPodAffinity(int64_t raw, int64_t least, int64_t most) {
+  if (most == least) return 0;
+  const double part = static_cast<double>(raw - least) / static_cast<double>(most - least);
+  return static_cast<int64_t>(static_cast<double>(kScoreMax) * part);
 }
 
 // ImageLocality: what an image adds that so many of all nodes have. Upstream's two operations on

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "place/affinity.h"
 #include "place/spread.h"
 
 namespace berth::place {
@@ -47,6 +48,7 @@ class Search {
         ports_(state.vocabulary().bundles.Ports(
             state.vocabulary().classes.at(preemptor.class_id).requests)),
         spread_(state, preemptor.class_id, &viewer_),
+        affinity_(state, preemptor.class_id, &viewer_),
         scratch_(scratch) {}
 
   // With nobody evicted. REQUIRES: no fixed refusal.
@@ -57,6 +59,10 @@ class Search {
   PreemptionAnswer Ask(NodeId n, const FixedRefusal& fixed, model::Verdict& verdict, Cost& cost) {
     if (fixed.kind != ReasonKind::kNone && IsNamed(fixed, n)) {
       verdict = {.kind = fixed.kind, .unresolvable = true};
+      return PreemptionAnswer::kNotHelpful;
+    }
+    if (LacksWhoItWants(n)) {
+      verdict = {.kind = ReasonKind::kPodAffinity, .unresolvable = true};
       return PreemptionAnswer::kNotHelpful;
     }
     Gather(n);
@@ -126,14 +132,14 @@ class Search {
 
   // Whether sums tell all that the class asks of a node's claims.
   [[nodiscard]] bool SumsTellAll() const {
-    return gpu_.none() && ports_.empty() && !spread_.hard() &&
+    return gpu_.none() && ports_.empty() && !LooksBeyond() &&
            std::ranges::all_of(requests_, [](const ResourceAmount& a) {
              return a.resource.value < VictimIndex::kResources;
            });
   }
 
   // Whether what a node says hangs on others, too.
-  [[nodiscard]] bool LooksBeyond() const { return spread_.hard(); }
+  [[nodiscard]] bool LooksBeyond() const { return spread_.hard() || affinity_.any(); }
 
   // What Ask and Note say of a node where BoundOf is nothing, from the sums. REQUIRES: SumsTellAll.
   PreemptionAnswer NoteFromSums(NodeId n, std::vector<model::Reason>& reasons) const {
@@ -162,11 +168,12 @@ class Search {
     uint32_t port_conflicts = 0;
     // By constraint: pods that have left.
     std::array<int32_t, model::kSpreadConstraintsMax> spread_gone{};
+    AffinityShare affinity_gone;
   };
 
   [[nodiscard]] Room RoomOf(NodeId n) const {
     Room room;
-    if (spread_.hard()) TakeLeaving(n, room);
+    if (LooksBeyond()) TakeLeaving(n, room);
     const auto account = model::AccountId::OfNode(n);
     for (size_t i = 0; i < requests_.size(); ++i) {
       const model::ResourceId r = requests_[i].resource;
@@ -192,9 +199,17 @@ class Search {
     for (ClaimId id = accounts_.first_claim(n.value); id.valid();) {
       const model::Claim& claim = state_.ledger().claim(id);
       id = claim.next_in_account;
-      if (claim.state == ClaimState::kReleasing && model::CountsForSpreads(claim))
+      if (claim.state != ClaimState::kReleasing) continue;
+      if (spread_.hard() && model::CountsForSpreads(claim))
         TakeFromSpread(room, spread_.TakenBy(claim.owner, n), +1);
+      if (affinity_.any()) TakeFromAffinity(room, affinity_.TakenBy(claim.owner, n), +1);
     }
+  }
+
+  static void TakeFromAffinity(Room& room, const AffinityShare& share, int sign) {
+    room.affinity_gone.wanted += sign * share.wanted;
+    room.affinity_gone.against += sign * share.against;
+    room.affinity_gone.refusing += sign * share.refusing;
   }
 
   static void TakeFromSpread(Room& room, uint32_t bits, int sign) {
@@ -255,8 +270,17 @@ class Search {
         return PortsFitNow(n) && AmountsFitNow(n);
       case Behind::kPortsAmountsAndSpread:
         return PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).kind != ReasonKind::kSpread;
+      case Behind::kPortsAmountsAndPods:
+        return PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).fits() &&
+               affinity_.Filter(n).fits();
     }
     return true;
+  }
+
+  // Whether the node's verdict is that the pods are not there that it is to be with.
+  [[nodiscard]] bool LacksWhoItWants(NodeId n) const {
+    return affinity_.wants() && PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).fits() &&
+           affinity_.Filter(n).kind == ReasonKind::kPodAffinity;
   }
 
   [[nodiscard]] bool PortsFitNow(NodeId n) const {
@@ -296,6 +320,7 @@ class Search {
            .port_conflicts =
                model::CountConflicts(ports_, state_.vocabulary().bundles.Ports(claim.bundle)),
            .spread = spread_.hard() ? spread_.TakenBy(claim.owner, n) : 0,
+           .affinity = affinity_.any() ? affinity_.TakenBy(claim.owner, n) : AffinityShare{},
            .amounts = static_cast<uint32_t>(scratch_.victim_amounts.size())});
       for (const ResourceAmount& a : requests_)
         scratch_.victim_amounts.push_back(
@@ -318,6 +343,7 @@ class Search {
       room.amounts[i] += sign * scratch_.victim_amounts[victim.amounts + i];
     room.port_conflicts -= static_cast<uint32_t>(sign) * victim.port_conflicts;
     TakeFromSpread(room, victim.spread, sign);
+    TakeFromAffinity(room, victim.affinity, sign);
     if (gpu_.none()) return;
     for (uint32_t rest = victim.devices.mask; rest != 0; rest &= rest - 1) {
       room.devices[static_cast<size_t>(std::countr_zero(rest))] +=
@@ -342,7 +368,7 @@ class Search {
     for (size_t i = 0; i < requests_.size(); ++i) {
       if (requests_[i].amount > room.amounts[i]) return false;
     }
-    return SpreadOf(n, room).fits() && DevicesFit(n, room);
+    return AmongPods(n, room).fits() && DevicesFit(n, room);
   }
 
   [[nodiscard]] model::Verdict VerdictOf(NodeId n, const Room& room) const {
@@ -351,13 +377,19 @@ class Search {
     for (size_t i = 0; i < requests_.size(); ++i)
       lacking |= uint64_t{requests_[i].amount > room.amounts[i]} << i;
     if (lacking != 0) return {.kind = ReasonKind::kInsufficient, .lacking = lacking};
-    if (const model::Verdict verdict = SpreadOf(n, room); !verdict.fits()) return verdict;
+    if (const model::Verdict verdict = AmongPods(n, room); !verdict.fits()) return verdict;
     if (!DevicesFit(n, room)) return {.kind = ReasonKind::kDevices};
     return {};
   }
 
-  [[nodiscard]] model::Verdict SpreadOf(NodeId n, const Room& room) const {
-    return spread_.hard() ? spread_.FilterWithout(n, room.spread_gone) : model::Verdict{};
+  // What hangs on where other pods are.
+  [[nodiscard]] model::Verdict AmongPods(NodeId n, const Room& room) const {
+    if (spread_.hard()) {
+      if (const model::Verdict verdict = spread_.FilterWithout(n, room.spread_gone);
+          !verdict.fits())
+        return verdict;
+    }
+    return affinity_.FilterWithout(n, room.affinity_gone);
   }
 
   [[nodiscard]] bool Disrupted(const model::BudgetTable::Budget& budget,
@@ -456,6 +488,7 @@ class Search {
   const std::span<const ResourceAmount> requests_;
   const std::span<const model::HostPort> ports_;
   const SpreadQuery spread_;
+  const AffinityQuery affinity_;
   PreemptionScratch& scratch_;
 };
 

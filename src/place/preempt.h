@@ -10,6 +10,7 @@
 #include "model/plan.h"
 #include "model/reason.h"
 #include "model/state.h"
+#include "place/affinity.h"
 #include "place/evaluate.h"
 #include "place/victim_index.h"
 
@@ -70,6 +71,7 @@ struct PreemptionScratch {
     model::DeviceSlots devices;
     uint32_t port_conflicts = 0;  // With those that the preemptor asks for.
     uint32_t spread = 0;          // SpreadQuery::TakenBy
+    AffinityShare affinity;       // AffinityQuery::TakenBy
     uint32_t amounts = 0;         // Where its amounts begin: one per request of the preemptor.
     bool violates = false;
     bool evicted = false;

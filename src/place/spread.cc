@@ -48,7 +48,7 @@ int32_t SpreadQuery::Promised(const SpreadIndex::Domains& domains, NodeId n) con
        id = state_.ledger().claim(id).next_in_account) {
     const model::Claim& claim = state_.ledger().claim(id);
     if (claim.owner == viewer_->owner || claim.priority < viewer_->priority) continue;
-    count += index_.Selects(domains, claim.owner) ? 1 : 0;
+    count += SpreadIndex::Selects(state_.ledger().matcher(), domains, claim.owner) ? 1 : 0;
   }
   return count;
 }
@@ -83,7 +83,7 @@ uint32_t SpreadQuery::TakenBy(model::OwnerId pod, NodeId n) const {
   for (size_t i = 0; i < constraints_.size(); ++i) {
     const SpreadIndex::Domains& domains = (*domains_)[i];
     const bool counts = constraints_[i].hard != 0 && domains.OfNode(n) != SpreadIndex::kNone;
-    bits |= uint32_t{counts && index_.Selects(domains, pod)} << i;
+    bits |= uint32_t{counts && SpreadIndex::Selects(state_.ledger().matcher(), domains, pod)} << i;
   }
   return bits;
 }
@@ -106,16 +106,22 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
   }
   if (soft.empty()) return;
 
-  // A node that lacks a key is ignored; any other that fits counts.
+  // A node that lacks a key is ignored, but by Kubernetes' own constraints; any other that fits
+  // counts.
+  const bool by_default = constraints[soft.front()].by_default != 0;
   const SpreadIndex::Domains& first = domains[soft.front()];
+  const auto ignored = [&](NodeId n) {
+    return !by_default && first.OfNode(n) == SpreadIndex::kNone;
+  };
   std::vector<double> sums(fitting.size(), 0);
   for (const size_t i : soft) {
     const bool by_host = constraints[i].key == hostname;
-    std::vector<uint8_t> seen(domains[i].rows());
+    std::vector<uint8_t> seen(domains[i].rows() + 1);  // At last those without the label.
     size_t size = 0;
     for (const NodeId n : fitting) {
-      if (const uint32_t domain = domains[i].OfNode(n); domain != SpreadIndex::kNone)
-        size += by_host || std::exchange(seen[domain], uint8_t{1}) == 0 ? 1 : 0;
+      if (ignored(n)) continue;
+      const uint32_t domain = std::min(domains[i].OfNode(n), domains[i].rows());
+      size += by_host || std::exchange(seen[domain], uint8_t{1}) == 0 ? 1 : 0;
     }
     const double weight = Log(size + 2);
     for (size_t k = 0; k < fitting.size(); ++k) {
@@ -130,16 +136,14 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = 0;
   for (size_t k = 0; k < fitting.size(); ++k) {
-    if (first.OfNode(fitting[k]) == SpreadIndex::kNone) continue;
+    if (ignored(fitting[k])) continue;
     raw[k] = std::llround(sums[k]);
     least = std::min(least, raw[k]);
     most = std::max(most, raw[k]);
   }
   out.resize(fitting.size());
-  for (size_t k = 0; k < fitting.size(); ++k) {
-    const bool ignored = first.OfNode(fitting[k]) == SpreadIndex::kNone;
-    out[k] = ignored ? 0 : static_cast<int32_t>(NormalSpread(raw[k], least, most));
-  }
+  for (size_t k = 0; k < fitting.size(); ++k)
+    out[k] = ignored(fitting[k]) ? 0 : static_cast<int32_t>(NormalSpread(raw[k], least, most));
 }
 
 }  // namespace berth::place

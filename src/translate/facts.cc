@@ -378,6 +378,11 @@ std::optional<std::vector<model::PodRequirement>> PodRequirementsOf(
   return requirements;
 }
 
+void Sort(std::vector<model::PodRequirement>& requirements) {
+  std::ranges::sort(requirements, {},
+                    [](const model::PodRequirement& r) { return std::tie(r.key, r.op, r.values); });
+}
+
 // With the pod's own values of matchLabelKeys, which the API server has put into the selector
 // already if it is of 1.34 or later.
 model::SpreadConstraint SpreadOf(const api::Pod& pod, const api::TopologySpreadConstraint& one,
@@ -397,9 +402,8 @@ model::SpreadConstraint SpreadOf(const api::Pod& pod, const api::TopologySpreadC
     if (const auto value = api::Find(pod.meta.labels, key))
       requirements->push_back({.key = key, .values = {std::string(*value)}});
   }
-  std::ranges::sort(*requirements, {},
-                    [](const model::PodRequirement& r) { return std::tie(r.key, r.op, r.values); });
-  const model::PodSelector selector{.namespace_name = pod.meta.namespace_name,
+  Sort(*requirements);
+  const model::PodSelector selector{.namespaces = {pod.meta.namespace_name},
                                     .requirements = *std::move(requirements)};
   out.selector = vocabulary.pod_selectors.Intern(model::PodSelectorText(selector));
   out.selects_itself =
@@ -414,6 +418,71 @@ model::SpreadListId InternSpread(const api::Pod& pod, model::Vocabulary& vocabul
   for (const api::TopologySpreadConstraint& one : pod.spec->spread_constraints)
     constraints.push_back(SpreadOf(pod, one, vocabulary));
   return vocabulary.spreads.Intern(constraints);
+}
+
+// ---- Pod affinity ----------------------------------------------------------------------------
+
+// The pods that a term selects; nothing: none, as of one without a selector, or that can't be
+// understood.
+std::optional<model::PodSelector> SelectorOf(const api::Pod& pod,
+                                             const api::PodAffinityTerm& term) {
+  if (!term.label_selector.has_value()) return std::nullopt;
+  auto requirements = PodRequirementsOf(*term.label_selector);
+  if (!requirements.has_value()) return std::nullopt;
+  Sort(*requirements);
+  model::PodSelector selector{.namespaces = term.namespaces,
+                              .requirements = *std::move(requirements)};
+  if (term.namespace_selector.has_value()) {
+    selector.of_namespace = PodRequirementsOf(*term.namespace_selector);
+    if (!selector.of_namespace.has_value()) return std::nullopt;
+    Sort(*selector.of_namespace);
+  } else if (term.namespaces.empty()) {
+    selector.namespaces = {pod.meta.namespace_name};
+  }
+  std::ranges::sort(selector.namespaces);
+  const auto repeated = std::ranges::unique(selector.namespaces);
+  selector.namespaces.erase(repeated.begin(), repeated.end());
+  return selector;
+}
+
+model::AffinityListId InternAffinity(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  using enum model::AffinityKind;
+  const api::PodAffinity& with = pod.spec->pod_affinity;
+  const api::PodAffinity& against = pod.spec->pod_anti_affinity;
+  if (with.empty() && against.empty()) return {};
+  std::vector<model::AffinityTerm> terms;
+  const auto intern = [&](const std::optional<model::PodSelector>& selector) {
+    return selector.has_value() ? vocabulary.pod_selectors.Intern(model::PodSelectorText(*selector))
+                                : model::PodSelectorId{};
+  };
+  const auto add = [&](const api::PodAffinityTerm& term, model::AffinityKind kind, int64_t weight) {
+    std::optional<model::PodSelector> selector = SelectorOf(pod, term);
+    terms.push_back({.selector = intern(selector),
+                     .key = vocabulary.names.Intern(term.topology_key),
+                     .kind = kind,
+                     .weight = static_cast<uint32_t>(std::clamp<int64_t>(weight, 0, 100))});
+    if (kind != kPreferred && kind != kPreferredAnti) return;
+    if (selector.has_value() && selector->of_namespace.has_value() &&
+        model::MeetsAll(*selector->of_namespace, {}))
+      selector->of_namespace->clear();
+    terms.back().counted = intern(selector);
+  };
+  for (const api::PodAffinityTerm& term : with.required) add(term, kRequired, 0);
+  for (const api::PodAffinityTerm& term : against.required) add(term, kRequiredAnti, 0);
+  for (const auto& [weight, term] : with.preferred) add(term, kPreferred, weight);
+  for (const auto& [weight, term] : against.preferred) add(term, kPreferredAnti, weight);
+  if (with.required.empty()) return vocabulary.affinities.Intern(terms);
+  std::optional<model::PodSelector> all = SelectorOf(pod, with.required.front());
+  for (size_t i = 1; i < with.required.size() && all.has_value(); ++i) {
+    std::optional<model::PodSelector> other = SelectorOf(pod, with.required[i]);
+    if (!other.has_value()) {
+      all.reset();
+    } else if (*other != *all && std::ranges::find(all->also, *other) == all->also.end()) {
+      all->also.push_back(*std::move(other));
+    }
+  }
+  terms.push_back({.selector = intern(all), .key = {}, .kind = kAllRequired, .weight = 0});
+  return vocabulary.affinities.Intern(terms);
 }
 
 // ---- Images --------------------------------------------------------------------------------
@@ -510,6 +579,7 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   Select(pod, vocabulary, spec, out.pin);
   spec.tolerations = InternTolerations(pod.spec->tolerations, vocabulary);
   spec.spread = InternSpread(pod, vocabulary);
+  spec.affinity = InternAffinity(pod, vocabulary);
   spec.features = InternFeatures(pod, vocabulary);
   InternImages(*pod.spec, vocabulary, spec);
   if (const auto models = ModelsOf(pod); models.has_value() && !spec.gpu.none()) {
@@ -538,7 +608,9 @@ Result<SpecFacts> SpecFactsOf(const api::Pod& pod, model::Vocabulary& vocabulary
 // Whether the spec says all: no container says what it has in truth, which counts beside what it
 // asks for, and nothing hangs on the pod's own labels.
 bool FollowFromSpec(const api::Pod& pod) {
-  if (!pod.spec->spread_constraints.empty()) return false;
+  const bool by_labels = !pod.spec->spread_constraints.empty() || !pod.spec->pod_affinity.empty() ||
+                         !pod.spec->pod_anti_affinity.empty();
+  if (by_labels) return false;
   const auto says = [](const api::ContainerStatus& status) { return status.actual.has_value(); };
   return !pod.pod_actual.has_value() && std::ranges::none_of(pod.container_statuses, says) &&
          std::ranges::none_of(pod.init_container_statuses, says);
@@ -697,6 +769,25 @@ PodTranslator& PodTranslator::operator=(const PodTranslator& other) {
   known_.clear();
   oldest_ = 0;
   return *this;
+}
+
+void SpreadByDefault(const api::Pod& pod, const api::LabelSelector& selector,
+                     model::Vocabulary& vocabulary, model::PodUpsert& facts) {
+  constexpr std::pair<std::string_view, int64_t> kSkews[] = {{"kubernetes.io/hostname", 3},
+                                                             {"topology.kubernetes.io/zone", 5}};
+  std::vector<model::SpreadConstraint> constraints;
+  for (const auto& [key, skew] : kSkews) {
+    constraints.push_back(SpreadOf(pod,
+                                   {.max_skew = skew,
+                                    .topology_key = std::string(key),
+                                    .when_unsatisfiable = "ScheduleAnyway",
+                                    .label_selector = selector},
+                                   vocabulary));
+    constraints.back().by_default = 1;
+  }
+  model::ClassSpec spec = vocabulary.classes.at(facts.class_id);
+  spec.spread = vocabulary.spreads.Intern(constraints);
+  facts.class_id = vocabulary.classes.Intern(spec);
 }
 
 Result<model::PodUpsert> PodTranslator::Facts(const api::Pod& pod, model::Vocabulary& vocabulary,

@@ -56,6 +56,12 @@ struct SpecFacts {
 [[nodiscard]] Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary,
                                                 std::vector<std::string>* left_out = nullptr);
 
+// Gives the facts of a pod that waits, without topology spread constraints of its own, those that
+// Kubernetes has by default: over hosts with a skew of 3 and zones with 5, as it prefers, of the
+// pods of its namespace that the selector selects.
+void SpreadByDefault(const api::Pod& pod, const api::LabelSelector& selector,
+                     model::Vocabulary& vocabulary, model::PodUpsert& facts);
+
 // PodFacts() for many pods of one vocabulary. What follows from a spec alone is remembered of the
 // specs that were seen last, and found again when pods share them (api::Pod). It is no state:
 // copies start fresh, and the facts are those of PodFacts().

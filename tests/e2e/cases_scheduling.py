@@ -242,6 +242,80 @@ def topology_spread(test):
     test.unschedulable("lost", r"2 node\(s\) didn't match pod topology spread constraints \(missing required label\)")
 
 
+@case("pods are with those that they are to be with, and away from others, on both sides", needs=SCHEDULER)
+def pod_affinity(test):
+    group = test.unique("with")
+    key = f"e2e.berth.dev/{group}"
+    for zone in ("a", "b"):
+        test.make_node(f"{group}-{zone}", cpu="8", labels={"row": group, key: zone})
+    spec = {"nodeSelector": {"row": group}, "tolerations": [TOLERATION]}
+
+    def term(app, **more):
+        return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}} | more
+
+    def pod(name, app, **affinity):
+        required = {
+            kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+            for kind, terms in affinity.items()
+        }
+        test.create(test.path("pods"), objects.pod(name, labels={"app": app}, affinity=required, **spec))
+
+    # The first of its series may go anywhere, the second goes where that is.
+    pod("web0", "web", podAffinity=[term("web")], podAntiAffinity=[term("db")])
+    test.wait("the first is placed", lambda: test.node_of("web0"))
+    home = test.node_of("web0")
+    (away,) = {f"{group}-a", f"{group}-b"} - {home}
+    pod("web1", "web", podAffinity=[term("web")])
+    test.placed("web1", home)
+    # Who is there keeps it away.
+    pod("db0", "db")
+    test.placed("db0", away)
+    pod("lonely", "x", podAffinity=[term("nobody")])
+    test.unschedulable("lonely", r"2 node\(s\) didn't match pod affinity rules")
+    pod("apart", "x", podAntiAffinity=[term("web"), term("db")])
+    test.unschedulable("apart", r"2 node\(s\) didn't match pod anti-affinity rules")
+    pod("web2", "web", podAntiAffinity=[term("db")])
+    test.placed("web2", home)
+    # Labels of namespaces select, too.
+    name = test.namespace
+    test.merge(f"/api/v1/namespaces/{name}", {"metadata": {"labels": {"team": group}}})
+    of_team = {"namespaceSelector": {"matchLabels": {"team": group}}}
+    pod("shy", "x", podAntiAffinity=[term("web", **of_team)])
+    test.placed("shy", away)
+    # What lifts the reason wakes who waits, wherever it happens.
+    for leaves in ("web0", "web1", "web2"):
+        test.http("DELETE", test.path("pods", leaves), {"gracePeriodSeconds": 0}, status=200)
+    test.placed("apart", home)
+
+
+@case("pods of a ReplicaSet spread over hosts and zones without asking for it", needs=RUN)
+def default_spread(test):
+    group = test.unique("even")
+    # By what they have free, all would go to the first.
+    for i, cpu in enumerate(("64", "4", "4")):
+        name = f"{group}-{i}"
+        labels = {"row": group, "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"{group}-{i % 2}"}
+        test.make_node(name, cpu=cpu, labels=labels)
+    template = {
+        "metadata": {"labels": {"app": group}},
+        "spec": objects.pod("x", cpu="100m", nodeSelector={"row": group}, tolerations=[TOLERATION])["spec"],
+    }
+    test.create(
+        f"/apis/apps/v1/namespaces/{test.namespace}/replicasets",
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web"},
+            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": group}}, "template": template},
+        },
+    )
+
+    def nodes():
+        return sorted(p["spec"].get("nodeName") or "" for p in test.pods())
+
+    test.wait("one is on each node", lambda: nodes() == [f"{group}-{i}" for i in range(3)])
+
+
 @case("pods spread over equal nodes, and none takes more than it has", needs=SCHEDULER, seconds=3)
 def spread(test):
     group = test.unique("row")

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "api/object.h"
 #include "base/time.h"
 #include "codec/decode.h"
 #include "codec/json.h"
@@ -21,11 +22,13 @@
 #include "cycle/why.h"
 #include "kueue.h"
 #include "model/state.h"
+#include "place/affinity.h"
 #include "place/evaluate.h"
 #include "place/formulas.h"
 #include "place/preempt.h"
 #include "place/spread.h"
 #include "reading.h"
+#include "translate/default_spread.h"
 #include "translate/facts.h"
 #include "translate/text.h"
 #include "volcano.h"
@@ -41,19 +44,26 @@ constexpr int kSkipped = 77;  // As ctest knows it.
 constexpr int kFailuresShownMax = 20;
 
 const std::set<std::string_view> kFamilies = {
-    "fit",       "taints", "node-affinity",     "topology-spread",
-    "ports",     "images", "declared-features", "preemption",
-    "nominated", "mixed"};
+    "fit",   "taints",          "node-affinity",     "inter-pod-affinity", "topology-spread",
+    "ports", "images",          "declared-features", "preemption",         "nominated",
+    "mixed", "topology-default"};
 
 // Whose filters decide whether a pod stays when victims are taken away and put back, and are not
 // built here. (Those of claims for devices are skipped in all families.)
-const std::set<std::string_view> kForeignWithVictims = {
-    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "InterPodAffinity"};
+const std::set<std::string_view> kForeignWithVictims = {"VolumeRestrictions", "NodeVolumeLimits",
+                                                        "VolumeBinding", "VolumeZone"};
 
 // Whose verdicts are given here; and no plugin's.
-const std::set<std::string_view> kPlugins = {
-    "",          "NodeUnschedulable", "NodeName",          "TaintToleration",     "NodeAffinity",
-    "NodePorts", "NodeResourcesFit",  "PodTopologySpread", "NodeDeclaredFeatures"};
+const std::set<std::string_view> kPlugins = {"",
+                                             "NodeUnschedulable",
+                                             "NodeName",
+                                             "TaintToleration",
+                                             "NodeAffinity",
+                                             "NodePorts",
+                                             "NodeResourcesFit",
+                                             "PodTopologySpread",
+                                             "InterPodAffinity",
+                                             "NodeDeclaredFeatures"};
 
 struct Tally {
   int64_t passed = 0;
@@ -65,6 +75,13 @@ void Pin(model::PodUpsert& facts, model::Vocabulary& vocabulary) {
   if (facts.node.empty()) return;
   facts.pin = {.kind = model::PinKind::kNodeName, .node = vocabulary.names.Intern(facts.node)};
   facts.node.clear();
+}
+
+void SpreadByDefault(const api::Pod& pod, const translate::DefaultSpread& rules,
+                     model::Vocabulary& vocabulary, model::PodUpsert& facts) {
+  if (!pod.spec->spread_constraints.empty()) return;
+  if (const auto selector = rules.SelectorFor(pod))
+    translate::SpreadByDefault(pod, *selector, vocabulary, facts);
 }
 
 class Report {
@@ -156,8 +173,10 @@ std::string Joined(const api::JsonObject& object, std::string_view key) {
 
 class PodCheck {
  public:
-  PodCheck(cycle::Engine& engine, const api::JsonObject& expect, Report& report)
+  PodCheck(cycle::Engine& engine, const translate::DefaultSpread& spread,
+           const api::JsonObject& expect, Report& report)
       : engine_(engine),
+        spread_(spread),
         state_(&engine.state()),
         evaluator_(engine.evaluator()),
         expect_(expect),
@@ -169,12 +188,14 @@ class PodCheck {
     }
     auto facts = translate::PodFacts(pod, engine_.vocabulary());
     if (!facts) return report_.Broken(facts.error().message);
+    SpreadByDefault(pod, spread_, engine_.vocabulary(), *facts);
     Pin(*facts, engine_.vocabulary());
     facts_ = *facts;
     with_pod_ = engine_;
     with_pod_.Apply(facts_);
-    // Pods of domains are counted once a pod asks.
-    if (state_->vocabulary().classes.at(facts_.class_id).spread.valid())
+    // Pods of domains are counted once a pod asks, and others' terms select it once it is there.
+    class_ = with_pod_.state().pods().at(with_pod_.state().FindPod(facts_.uid)).class_id;
+    if (model::LooksBeyond(with_pod_.state().vocabulary().classes.at(class_)))
       state_ = &with_pod_.state();
     Filters();
     FastPath();
@@ -214,7 +235,7 @@ class PodCheck {
     const model::PodId pod = state_->FindPod(facts_.uid);
     const model::Viewer viewer{.owner = pod.valid() ? state_->OwnerOf(pod) : model::OwnerId{},
                                .priority = facts_.priority};
-    return evaluator_.Filter(*state_, facts_.class_id, n, &viewer, facts_.pin);
+    return evaluator_.Filter(*state_, class_, n, &viewer, facts_.pin);
   }
 
   [[nodiscard]] std::string VerdictText(const model::Verdict& verdict) const {
@@ -222,7 +243,7 @@ class PodCheck {
     if (verdict.kind == model::ReasonKind::kNotNamed) return "absent";
     return fmt::format("{} {}: {}", translate::PluginOf(verdict.kind),
                        verdict.unresolvable ? "UnschedulableAndUnresolvable" : "Unschedulable",
-                       fmt::join(translate::VerdictTexts(*state_, facts_.class_id, verdict), "; "));
+                       fmt::join(translate::VerdictTexts(*state_, class_, verdict), "; "));
   }
 
   static std::string ExpectedText(const api::JsonObject& verdict) {
@@ -253,13 +274,13 @@ class PodCheck {
   // The column path and materialised selectors say what the plain path says.
   void FastPath() {
     place::Evaluation all;
-    evaluator_.EvaluateAll(with_pod_.state(), facts_.class_id, all);
+    evaluator_.EvaluateAll(with_pod_.state(), class_, all);
     for (const model::NodeId n : Nodes()) {
-      const model::Verdict plain = evaluator_.FilterAlone(*state_, facts_.class_id, n, nullptr);
+      const model::Verdict plain = evaluator_.FilterAlone(*state_, class_, n, nullptr);
       report_.Check("columns agree: filters", std::string(translate::ToString(all.kinds[n.value])),
                     std::string(translate::ToString(plain.kind)));
       if (!plain.fits()) continue;
-      const model::NodeScore score = evaluator_.Score(*state_, facts_.class_id, n);
+      const model::NodeScore score = evaluator_.Score(*state_, class_, n);
       report_.Check("columns agree: scores", ScoreText(all.scores[n.value]), ScoreText(score));
     }
   }
@@ -278,18 +299,20 @@ class PodCheck {
       if (!Verdict(n).fits()) continue;
       fitting.push_back(n);
       feasible.emplace(state_->NameOf(state_->nodes().name(n)), n);
-      const model::NodeScore score = evaluator_.Score(*state_, facts_.class_id, n);
+      const model::NodeScore score = evaluator_.Score(*state_, class_, n);
       extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
       extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
     }
     std::vector<int32_t> spread;
-    place::ScoreSpread(with_pod_.state(), facts_.class_id, fitting, spread);
+    place::ScoreSpread(with_pod_.state(), class_, fitting, spread);
+    std::vector<int32_t> affinity;
+    place::ScoreAffinity(with_pod_.state(), class_, fitting, affinity);
     for (const auto& [name, expected] : scores->as_object()) {
       const auto found = feasible.find(std::string(name));
       if (found == feasible.end()) continue;  // Reported with the feasible set.
       const model::NodeId n = found->second;
-      const model::NodeScore score = evaluator_.Score(*state_, facts_.class_id, n);
-      const place::SpreadParts parts = evaluator_.Parts(*state_, facts_.class_id, n);
+      const model::NodeScore score = evaluator_.Score(*state_, class_, n);
+      const place::SpreadParts parts = evaluator_.Parts(*state_, class_, n);
       const api::JsonObject& by_plugin = expected.as_object();
       One(by_plugin, "ImageLocality", {parts.images, parts.images});
       One(by_plugin, "NodeResourcesFit", {parts.least_allocated, parts.least_allocated});
@@ -303,8 +326,13 @@ class PodCheck {
       One(by_plugin, "NodeAffinity",
           {score.affinity_raw, place::NormalAffinity(score.affinity_raw, extremes.affinity_max)});
       int64_t total = evaluator_.Total(score, extremes);
+      const auto place = static_cast<size_t>(std::ranges::find(fitting, n) - fitting.begin());
+      const api::Json* affinity_wanted = by_plugin.if_contains("InterPodAffinity");
+      report_.Check<int64_t>(
+          "InterPodAffinity normal", affinity.empty() ? 0 : affinity[place],
+          affinity_wanted == nullptr ? 0 : affinity_wanted->as_array()[1].as_int64());
+      if (!affinity.empty()) total += place::kPodAffinityWeight * affinity[place];
       if (!spread.empty()) {
-        const auto place = static_cast<size_t>(std::ranges::find(fitting, n) - fitting.begin());
         total += place::kSpreadWeight * spread[place];
         report_.Check("PodTopologySpread normal", int64_t{spread[place]},
                       by_plugin.at("PodTopologySpread").as_array()[1].as_int64());
@@ -335,7 +363,7 @@ class PodCheck {
     for (const auto& [plugin, numbers] : by_plugin) {
       const std::string_view name = plugin;
       if (name == "total" || name == "ImageLocality" || name == "NodeResourcesFit" ||
-          name == "TaintToleration" || name == "NodeAffinity" ||
+          name == "TaintToleration" || name == "NodeAffinity" || name == "InterPodAffinity" ||
           name == "NodeResourcesBalancedAllocation" || (spreads && name == "PodTopologySpread")) {
         continue;
       }
@@ -374,11 +402,13 @@ class PodCheck {
 
  private:
   cycle::Engine& engine_;
+  const translate::DefaultSpread& spread_;
   const model::State* state_;  // With the pod, where it has to be told of it.
   const place::Evaluator& evaluator_;
   const api::JsonObject& expect_;
   Report& report_;
   model::PodUpsert facts_;
+  model::ClassId class_;
   cycle::Engine with_pod_;
   bool others_count_ = false;
 };
@@ -525,6 +555,11 @@ bool Build(const api::JsonObject& objects, bool undeleted, Target& engine, Repor
     if (!node) return report.Broken(node.error().message), false;
     engine.Apply(translate::NodeFacts(*node, engine.vocabulary()));
   }
+  for (const api::Json& json : ArrayAt(objects, "namespaces")) {
+    const auto read = decoder.Namespace(codec::PrintJson(json));
+    if (!read) return report.Broken(read.error().message), false;
+    engine.Apply(model::NamespaceUpsert{.name = read->meta.name, .labels = read->meta.labels});
+  }
   for (const char* list : {"pods", "nominatedPods"}) {
     for (const api::Json& json : ArrayAt(objects, list)) {
       if (!BuildPod(json, undeleted, engine, report)) return false;
@@ -538,15 +573,41 @@ bool Build(const api::JsonObject& objects, bool undeleted, Target& engine, Repor
   return true;
 }
 
+// Whom pods without constraints are spread among; false when an object can't be read.
+bool ReadDefaults(const api::JsonObject& objects, translate::DefaultSpread& out, Report& report) {
+  using translate::SpreadOwner;
+  codec::Decoder decoder;
+  for (const api::Json& json : ArrayAt(objects, "services")) {
+    out.SetService(api::TextAt(json, "metadata.namespace"), api::TextAt(json, "metadata.name"),
+                   api::StringMapAt(json, "spec.selector"));
+  }
+  const auto owners = [&](const char* list, SpreadOwner kind, auto decode) {
+    return std::ranges::all_of(ArrayAt(objects, list), [&](const api::Json& json) {
+      const auto read = decode(codec::PrintJson(json));
+      if (!read) return report.Broken(read.error().message), false;
+      out.SetOwner(kind, read->meta.namespace_name, read->meta.name, read->selector);
+      return true;
+    });
+  };
+  return owners("replicationControllers", SpreadOwner::kReplicationController,
+                [&](const std::string& json) { return decoder.ReplicationController(json); }) &&
+         owners("replicaSets", SpreadOwner::kReplicaSet,
+                [&](const std::string& json) { return decoder.ReplicaSet(json); }) &&
+         owners("statefulSets", SpreadOwner::kStatefulSet,
+                [&](const std::string& json) { return decoder.StatefulSet(json); });
+}
+
 void RunCase(const api::JsonObject& test, Report& report) {
   report.family = StringAt(test, "family");
   if (!kFamilies.contains(report.family)) return report.NotCovered();
   report.Case();
   report.where = StringAt(test, "name");
-  cycle::Engine engine;
-  model::State undeleted;
+  cycle::Engine engine({.compat = true});
+  model::State undeleted({.compat = true});
   const api::JsonObject& objects = test.at("objects").as_object();
   if (!Build(objects, false, engine, report) || !Build(objects, true, undeleted, report)) return;
+  translate::DefaultSpread spread;
+  if (!ReadDefaults(objects, spread, report)) return;
   const bool some_terminate =
       std::ranges::any_of(ArrayAt(objects, "pods"), [](const api::Json& pod) {
         return pod.at("metadata").as_object().contains("deletionTimestamp");
@@ -560,7 +621,7 @@ void RunCase(const api::JsonObject& test, Report& report) {
       continue;
     }
     const api::JsonObject& expect = pending.at("expect").as_object();
-    PodCheck(engine, expect, report).Run(*pod);
+    PodCheck(engine, spread, expect, report).Run(*pod);
     if (expect.contains("preemption"))
       PreemptionCheck(undeleted, some_terminate, expect, report).Run(*pod);
   }

@@ -1,0 +1,234 @@
+#include "model/affinity_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::model {
+namespace {
+
+void Insert(std::vector<uint32_t>& ascending, uint32_t row) {
+  const auto at = std::ranges::lower_bound(ascending, row);
+  if (at == ascending.end() || *at != row) ascending.insert(at, row);
+}
+
+// What a pod that has the term counts for.
+AffinityIndex::Counts Holding(const AffinityIndex::Term& term, int32_t by) {
+  // What upstream's arguments give to a required term by default.
+  constexpr int64_t kRequiredWeight = 1;
+  switch (term.kind) {
+    case AffinityKind::kRequired:
+      return {.weight = by * kRequiredWeight};
+    case AffinityKind::kRequiredAnti:
+      return {.against = by};
+    case AffinityKind::kPreferred:
+      return {.weight = int64_t{by} * term.weight};
+    case AffinityKind::kPreferredAnti:
+      return {.weight = -int64_t{by} * term.weight};
+    case AffinityKind::kAllRequired:
+      break;
+  }
+  return {};
+}
+
+void AddCounts(AffinityIndex::Counts& to, const AffinityIndex::Counts& by) {
+  to.selected += by.selected;
+  to.against += by.against;
+  to.weight += by.weight;
+  CHECK_GE(to.selected, 0);
+  CHECK_GE(to.against, 0);
+}
+
+}  // namespace
+
+AffinityIndex::Counts AffinityIndex::On(const Pair& pair, NodeId n) const {
+  if (pair.at.empty()) return {};
+  const uint32_t domain = DomainOf(pair, n);
+  if (domain == kNone) return {};
+  const auto at = pair.at.find(domain);
+  return at == pair.at.end() ? Counts{} : at->second;
+}
+
+void AffinityIndex::SetTerms(OwnerId pod, AffinityListId terms) {
+  if (pod.value >= terms_of_.size()) {
+    if (!terms.valid()) return;
+    terms_of_.resize(pod.value + 1);
+  }
+  terms_of_[pod.value] = terms;
+}
+
+void AffinityIndex::Add(uint32_t pair_id, NodeId n, const Counts& by) {
+  Pair& pair = pairs_[pair_id];
+  const uint32_t domain = DomainOf(pair, n);
+  if (domain == kNone) return;
+  AddCounts(pair.total, by);
+  const auto at = pair.at.try_emplace(domain).first;
+  AddCounts(at->second, by);
+  if (at->second == Counts{}) pair.at.erase(at);
+}
+
+void AffinityIndex::Count(const PodMatcher& matcher, OwnerId pod, NodeId n, int32_t by) {
+  if (terms_.empty()) return;
+  for (const uint32_t row : matcher.RowsOf(pod)) {
+    for (const uint32_t pair : PairsOfRow(row)) Add(pair, n, {.selected = by});
+  }
+  const AffinityListId own = TermsOf(pod);
+  if (!own.valid()) return;
+  for (const Term& term : terms_.at(own).terms) {
+    if (term.pair != kNone) Add(term.pair, n, Holding(term, by));
+  }
+}
+
+void AffinityIndex::CountNew(std::span<const uint32_t> pairs, const PodMatcher& matcher,
+                             OwnerId pod, NodeId n) {
+  for (const uint32_t pair : pairs) {
+    if (matcher.Selects(pairs_[pair].row, pod)) Add(pair, n, {.selected = +1});
+  }
+}
+
+bool AffinityIndex::Moved(AffinityListId own, std::span<const PodSelectorId> matched,
+                          const PodMatcher& matcher) const {
+  if (all_moved_) return true;
+  const auto moved = [](const std::vector<uint32_t>& rows, uint32_t row) {
+    return std::ranges::binary_search(rows, row);
+  };
+  if (const auto at = terms_.find(own); at != terms_.end()) {
+    if (at->second.all != kNone && moved(moved_selected_, at->second.all)) return true;
+    for (const Term& term : at->second.terms) {
+      if (term.kind == AffinityKind::kRequiredAnti && term.pair != kNone &&
+          moved(moved_selected_, pairs_[term.pair].row))
+        return true;
+    }
+  }
+  return !moved_against_.empty() && std::ranges::any_of(matched, [&](PodSelectorId id) {
+    return moved(moved_against_, matcher.RowOf(id));
+  });
+}
+
+void AffinityIndex::TakeMoved() {
+  moved_selected_.clear();
+  moved_against_.clear();
+  all_moved_ = false;
+}
+
+void AffinityIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
+  if (terms_.empty()) return;
+  for (const uint32_t row : matcher.RowsOf(pod)) {
+    if (!PairsOfRow(row).empty()) Insert(moved_selected_, row);
+  }
+  const AffinityListId own = TermsOf(pod);
+  if (!own.valid()) return;
+  for (const Term& term : terms_.at(own).terms) {
+    if (term.kind == AffinityKind::kRequiredAnti && term.pair != kNone)
+      Insert(moved_against_, pairs_[term.pair].row);
+  }
+}
+
+uint32_t AffinityIndex::PairOf(uint32_t row, NameId key_name, New& fresh) {
+  const auto [key_at, key_fresh] = key_of_.emplace(key_name, static_cast<uint32_t>(keys_.size()));
+  if (key_fresh) keys_.push_back({.name = key_name, .uses = 0, .of_node = {}, .by_value = {}});
+  const uint32_t key = key_at->second;
+  const auto [at, pair_fresh] =
+      pair_of_.emplace(std::pair(row, key), static_cast<uint32_t>(pairs_.size()));
+  if (pair_fresh) pairs_.emplace_back().row = row;
+  Pair& pair = pairs_[at->second];
+  pair.key = key;
+  if (pair.uses++ > 0) return at->second;
+  if (keys_[key].uses++ == 0) fresh.keys.push_back(key);
+  if (row >= pairs_of_row_.size()) pairs_of_row_.resize(row + 1);
+  if (pairs_of_row_[row].empty()) fresh.rows.push_back(row);
+  pairs_of_row_[row].push_back(at->second);
+  fresh.pairs.push_back(at->second);
+  return at->second;
+}
+
+AffinityIndex::New AffinityIndex::Acquire(AffinityListId id, std::span<const AffinityTerm> terms,
+                                          const std::function<uint32_t(PodSelectorId)>& acquire) {
+  New fresh;
+  Terms& all = terms_[id];
+  if (all.pods++ > 0) return fresh;
+  for (const AffinityTerm& term : terms) {
+    const uint32_t row = term.selector.valid() ? acquire(term.selector) : kNone;
+    if (term.kind == AffinityKind::kAllRequired) {
+      all.all = row;
+      continue;
+    }
+    all.terms.push_back({.kind = term.kind,
+                         .weight = static_cast<int32_t>(term.weight),
+                         .pair = row == kNone ? kNone : PairOf(row, term.key, fresh),
+                         .counted = kNone,
+                         .key = term.key});
+    if (term.counted.valid())
+      all.terms.back().counted = PairOf(acquire(term.counted), term.key, fresh);
+  }
+  if (all.all == kNone) return fresh;
+  std::vector<NameId> keys;
+  for (const Term& term : all.terms) {
+    if (term.kind == AffinityKind::kRequired) keys.push_back(term.key);
+  }
+  std::ranges::sort(keys);
+  keys.erase(std::ranges::unique(keys).begin(), keys.end());
+  for (const NameId key : keys) all.all_pairs.push_back(PairOf(all.all, key, fresh));
+  return fresh;
+}
+
+void AffinityIndex::ReleasePair(uint32_t id) {
+  Pair& pair = pairs_[id];
+  CHECK_GT(pair.uses, 0u);
+  if (--pair.uses > 0) return;
+  pair.at.clear();
+  pair.total = {};
+  std::erase(pairs_of_row_[pair.row], id);
+  Key& key = keys_[pair.key];
+  if (--key.uses > 0) return;
+  key.of_node = {};
+  key.by_value.clear();
+}
+
+void AffinityIndex::Release(AffinityListId id, PodMatcher& matcher) {
+  const auto at = terms_.find(id);
+  CHECK(at != terms_.end());
+  if (--at->second.pods > 0) return;
+  for (const Term& term : at->second.terms) {
+    for (const uint32_t pair : {term.pair, term.counted}) {
+      if (pair == kNone) continue;
+      const uint32_t row = pairs_[pair].row;
+      ReleasePair(pair);
+      matcher.Release(row);
+    }
+  }
+  for (const uint32_t pair : at->second.all_pairs) ReleasePair(pair);
+  if (at->second.all != kNone) matcher.Release(at->second.all);
+  terms_.erase(at);
+  if (terms_.empty()) TakeMoved();
+}
+
+void AffinityIndex::Put(uint32_t key_id, NodeId n, NameId value) {
+  Key& key = keys_[key_id];
+  if (n.value >= key.of_node.size()) {
+    if (!value.valid()) return;
+    key.of_node.resize(n.value + 1, kNone);
+  }
+  key.of_node[n.value] =
+      value.valid()
+          ? key.by_value.emplace(value, static_cast<uint32_t>(key.by_value.size())).first->second
+          : kNone;
+}
+
+std::vector<uint32_t> AffinityIndex::KeysInUse() const {
+  std::vector<uint32_t> keys;
+  for (uint32_t i = 0; i < keys_.size(); ++i) {
+    if (keys_[i].uses > 0) keys.push_back(i);
+  }
+  return keys;
+}
+
+// All else follows from claims, nodes and pods.
+void AffinityIndex::AddTo(Hasher& hasher) const {
+  hasher.Add(all_moved_).Add(moved_selected_.size()).Add(moved_against_.size());
+  for (const uint32_t row : moved_selected_) hasher.Add(row);
+  for (const uint32_t row : moved_against_) hasher.Add(row);
+}
+
+}  // namespace berth::model

@@ -1,0 +1,245 @@
+#include "place/affinity.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "place/formulas.h"
+
+namespace berth::place {
+
+using model::AffinityIndex;
+using model::AffinityKind;
+using model::NodeId;
+using model::ReasonKind;
+using model::Verdict;
+
+AffinityQuery::AffinityQuery(const model::State& state, model::ClassId c,
+                             const model::Viewer* viewer)
+    : state_(state),
+      index_(state.ledger().affinities()),
+      matcher_(state.ledger().matcher()),
+      viewer_(viewer) {
+  const model::ClassSpec& spec = state.vocabulary().classes.at(c);
+  if (spec.affinity.valid()) terms_ = index_.Find(spec.affinity);
+  if (spec.selected_by.valid())
+    selected_by_ = state.vocabulary().pod_selector_lists.View(spec.selected_by);
+  for (const model::PodSelectorId id : selected_by_) {
+    for (const uint32_t pair : index_.PairsOfRow(matcher_.RowOf(id))) {
+      if (index_.pair(pair).total.against > 0) refusing_.push_back(&index_.pair(pair));
+    }
+  }
+  if (terms_ == nullptr) return;
+  for (const Term& term : terms_->terms) {
+    wants_ = wants_ || term.kind == AffinityKind::kRequired;
+    requires_ = requires_ || wants_ || term.kind == AffinityKind::kRequiredAnti;
+  }
+  meets_itself_ = wants_ && terms_->all != AffinityIndex::kNone &&
+                  std::ranges::binary_search(selected_by_, matcher_.SelectorOf(terms_->all));
+}
+
+bool AffinityQuery::Labelled(NodeId n) const {
+  return !wants_ || std::ranges::all_of(terms_->terms, [&](const Term& term) {
+    return term.kind != AffinityKind::kRequired || state_.LabelOf(n, term.key).valid();
+  });
+}
+
+// Whether there is a pod in the node's domain, for each term, that meets them all.
+bool AffinityQuery::IsWanted(NodeId n, int32_t gone) const {
+  return !terms_->all_pairs.empty() && std::ranges::all_of(terms_->all_pairs, [&](uint32_t pair) {
+    return index_.On(index_.pair(pair), n).selected > gone;
+  });
+}
+
+// The first of those that are to be together: there is none anywhere.
+bool AffinityQuery::IsFirst(NodeId n, int32_t gone) const {
+  return meets_itself_ && std::ranges::all_of(terms_->all_pairs, [&](uint32_t id) {
+           const Pair& pair = index_.pair(id);
+           const bool counts = index_.DomainOf(pair, n) != AffinityIndex::kNone;
+           return pair.total.selected == (counts ? gone : 0);
+         });
+}
+
+int32_t AffinityQuery::Against(NodeId n) const {
+  int32_t count = 0;
+  if (terms_ == nullptr) return count;
+  for (const Term& term : terms_->terms) {
+    if (term.kind == AffinityKind::kRequiredAnti && term.pair != AffinityIndex::kNone)
+      count += index_.On(index_.pair(term.pair), n).selected;
+  }
+  return count;
+}
+
+int32_t AffinityQuery::MetBy(model::OwnerId pod, NodeId n) const {
+  int32_t count = 0;
+  if (terms_ == nullptr) return count;
+  for (const Term& term : terms_->terms) {
+    if (term.kind != AffinityKind::kRequiredAnti || term.pair == AffinityIndex::kNone) continue;
+    const Pair& pair = index_.pair(term.pair);
+    if (index_.DomainOf(pair, n) != AffinityIndex::kNone && matcher_.Selects(pair.row, pod))
+      ++count;
+  }
+  return count;
+}
+
+int32_t AffinityQuery::RefusedBy(model::OwnerId pod, NodeId n) const {
+  int32_t count = 0;
+  const model::AffinityListId own = index_.TermsOf(pod);
+  if (!own.valid() || selected_by_.empty()) return count;
+  for (const Term& term : index_.Find(own)->terms) {
+    if (term.kind != AffinityKind::kRequiredAnti || term.pair == AffinityIndex::kNone) continue;
+    const Pair& pair = index_.pair(term.pair);
+    if (index_.DomainOf(pair, n) != AffinityIndex::kNone &&
+        std::ranges::binary_search(selected_by_, matcher_.SelectorOf(pair.row)))
+      ++count;
+  }
+  return count;
+}
+
+AffinityShare AffinityQuery::TakenBy(model::OwnerId pod, NodeId n) const {
+  AffinityShare share{.against = MetBy(pod, n), .refusing = RefusedBy(pod, n)};
+  if (wants_ && matcher_.Selects(terms_->all, pod)) share.wanted = 1;
+  return share;
+}
+
+AffinityShare AffinityQuery::Promised(NodeId n) const {
+  AffinityShare share;
+  const model::AccountTable& nodes = state_.ledger().nodes();
+  if (viewer_ == nullptr || !nodes.has_reserved(n.value)) return share;
+  // Upstream skips its filter, so also for who is nominated (docs/DEVIATIONS.md).
+  if (state_.compat() && !requires_ && refusing_.empty()) return share;
+  for (model::ClaimId id = nodes.first_reserved(n.value); id.valid();
+       id = state_.ledger().claim(id).next_in_account) {
+    const model::Claim& claim = state_.ledger().claim(id);
+    if (claim.owner == viewer_->owner || claim.priority < viewer_->priority) continue;
+    share.against += MetBy(claim.owner, n);
+    share.refusing += RefusedBy(claim.owner, n);
+  }
+  return share;
+}
+
+Verdict AffinityQuery::FilterWithout(NodeId n, const AffinityShare& gone) const {
+  if (!any()) return {};
+  if (wants_ && (!Labelled(n) || (!IsWanted(n, gone.wanted) && !IsFirst(n, gone.wanted))))
+    return {.kind = ReasonKind::kPodAffinity, .unresolvable = true};
+  const AffinityShare promised = Promised(n);
+  if (Against(n) + promised.against - gone.against > 0)
+    return {.kind = ReasonKind::kPodAntiAffinity};
+  int32_t refusing = promised.refusing - gone.refusing;
+  for (const Pair* pair : refusing_) refusing += index_.On(*pair, n).against;
+  if (refusing > 0) return {.kind = ReasonKind::kExistingAntiAffinity};
+  return {};
+}
+
+void AffinityQuery::FilterAll(std::vector<uint8_t>& refused) const {
+  refused.assign(state_.nodes().size(), 0);
+  std::vector<uint8_t> counts;
+  // Of the domains where something counts, those nodes, or all others.
+  const auto refuse = [&](const Pair& pair, auto counted, bool there) {
+    counts.assign(index_.domains_size(pair), 0);
+    for (const auto& [domain, at] : pair.at) counts[domain] = counted(at) ? 1 : 0;
+    for (uint32_t row = 0; row < refused.size(); ++row) {
+      const uint32_t domain = index_.DomainOf(pair, NodeId{row});
+      const bool is = domain != AffinityIndex::kNone && counts[domain] != 0;
+      refused[row] |= static_cast<uint8_t>(is == there ? 1 : 0);
+    }
+  };
+  const auto selected = [](const AffinityIndex::Counts& at) { return at.selected > 0; };
+  if (wants_) {
+    const bool first = IsFirst(NodeId{}, 0);
+    for (const uint32_t pair : terms_->all_pairs) {
+      if (!first) refuse(index_.pair(pair), selected, false);
+    }
+    for (uint32_t row = 0; row < refused.size(); ++row) {
+      const bool lacks = terms_->all_pairs.empty() || (first && !Labelled(NodeId{row}));
+      refused[row] |= static_cast<uint8_t>(lacks ? 1 : 0);
+    }
+  }
+  if (terms_ != nullptr) {
+    for (const Term& term : terms_->terms) {
+      if (term.kind == AffinityKind::kRequiredAnti && term.pair != AffinityIndex::kNone)
+        refuse(index_.pair(term.pair), selected, true);
+    }
+  }
+  for (const Pair* pair : refusing_)
+    refuse(*pair, [](const AffinityIndex::Counts& at) { return at.against > 0; }, true);
+}
+
+// ---- Scores ------------------------------------------------------------------------------------
+
+namespace {
+
+// What nodes have by their domains, for each key of nodes.
+class Sums {
+ public:
+  explicit Sums(const AffinityIndex& index) : index_(index) {}
+
+  void Add(const AffinityIndex::Pair& pair, auto amount_of) {
+    if (pair.at.empty()) return;
+    Key& key = keys_[pair.key];
+    key.pair = &pair;
+    key.of_domain.resize(index_.domains_size(pair));
+    for (const auto& [domain, at] : pair.at) key.of_domain[domain] += amount_of(at);
+  }
+  [[nodiscard]] int64_t Of(NodeId n) const {
+    int64_t sum = 0;
+    for (const auto& [id, key] : keys_) {
+      const uint32_t domain = index_.DomainOf(*key.pair, n);
+      if (domain != AffinityIndex::kNone) sum += key.of_domain[domain];
+    }
+    return sum;
+  }
+  [[nodiscard]] bool empty() const { return keys_.empty(); }
+
+ private:
+  struct Key {
+    const AffinityIndex::Pair* pair = nullptr;  // Any of the key.
+    std::vector<int64_t> of_domain;
+  };
+  const AffinityIndex& index_;
+  std::map<uint32_t, Key> keys_;
+};
+
+}  // namespace
+
+void ScoreAffinity(const model::State& state, model::ClassId c, std::span<const NodeId> fitting,
+                   std::vector<int32_t>& out) {
+  out.clear();
+  const model::ClassSpec& spec = state.vocabulary().classes.at(c);
+  const AffinityIndex& index = state.ledger().affinities();
+  const model::PodMatcher& matcher = state.ledger().matcher();
+  Sums sums(index);
+  const AffinityIndex::Terms* terms = spec.affinity.valid() ? index.Find(spec.affinity) : nullptr;
+  if (terms != nullptr) {
+    for (const AffinityIndex::Term& term : terms->terms) {
+      const bool preferred =
+          term.kind == AffinityKind::kPreferred || term.kind == AffinityKind::kPreferredAnti;
+      if (!preferred || term.counted == AffinityIndex::kNone) continue;
+      const int64_t weight =
+          term.kind == AffinityKind::kPreferred ? int64_t{term.weight} : -int64_t{term.weight};
+      sums.Add(index.pair(term.counted), [&](const auto& at) { return weight * at.selected; });
+    }
+  }
+  if (spec.selected_by.valid()) {
+    for (const model::PodSelectorId id :
+         state.vocabulary().pod_selector_lists.View(spec.selected_by)) {
+      for (const uint32_t pair : index.PairsOfRow(matcher.RowOf(id)))
+        sums.Add(index.pair(pair), [](const auto& at) { return at.weight; });
+    }
+  }
+  if (sums.empty()) return;
+  std::vector<int64_t> raw(fitting.size());
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t most = std::numeric_limits<int64_t>::min();
+  for (size_t i = 0; i < fitting.size(); ++i) {
+    raw[i] = sums.Of(fitting[i]);
+    least = std::min(least, raw[i]);
+    most = std::max(most, raw[i]);
+  }
+  out.resize(fitting.size());
+  for (size_t i = 0; i < fitting.size(); ++i)
+    out[i] = static_cast<int32_t>(NormalPodAffinity(raw[i], least, most));
+}
+
+}  // namespace berth::place
