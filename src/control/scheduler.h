@@ -102,6 +102,8 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] bool preempts() const { return options_.engine.preemption; }
   [[nodiscard]] bool places_groups() const { return options_.groups; }
   [[nodiscard]] bool reads_volumes() const { return volumes_.has_value(); }
+  [[nodiscard]] bool reads_namespaces() const { return options_.namespaces; }
+  [[nodiscard]] bool spreads_by_default() const { return spread_defaults_.has_value(); }
   [[nodiscard]] bool gives_quota() const { return quota_.has_value(); }
   [[nodiscard]] bool synced() const { return client_.synced(); }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }

@@ -266,25 +266,29 @@ ClassCache::Best ClassCache::ScanBeyond(const model::State& state,
   const place::SpreadQuery spread(state, class_id_, &viewer);
   const place::AffinityQuery affinity(state, class_id_, &viewer);
   std::vector<uint8_t> refused(rows());
-  if (affinity.any()) affinity.FilterAll(refused);
+  for (uint32_t row = 0; row < rows(); ++row) refused[row] = fits(NodeId{row}) ? 0 : 1;
+  spread.FilterAll(refused);
+  affinity.FilterAll(refused);
   std::vector<NodeId> fitting;
+  fitting.reserve(rows());
   place::Extremes extremes;
   for (uint32_t row = 0; row < rows(); ++row) {
     const NodeId n{row};
-    if (!fits(n)) continue;
-    if (reserved[row].valid() ? !evaluator.Filter(state, class_id_, n, &viewer).fits()
-                              : refused[row] != 0 || !spread.Filter(n).fits()) {
-      continue;
-    }
+    if (reserved[row].valid() && fits(n))
+      refused[row] = evaluator.Filter(state, class_id_, n, &viewer).fits() ? 0 : 1;
+    if (refused[row] != 0) continue;
     fitting.push_back(n);
     Widen(extremes, evaluation_.scores[row]);
   }
   std::vector<int32_t> others;
   evaluator.ScoreByOthers(state, class_id_, fitting, others);
+  others.resize(fitting.size());
+  const bool plain = extremes == place::Extremes{};  // The local score is the total.
   Leader leader;
   for (size_t i = 0; i < fitting.size(); ++i) {
-    const int64_t total = evaluator.Total(evaluation_.scores[fitting[i].value], extremes);
-    leader.Offer(state, fitting[i], total + (others.empty() ? 0 : others[i]));
+    const model::NodeScore& score = evaluation_.scores[fitting[i].value];
+    leader.Offer(state, fitting[i],
+                 (plain ? score.local : evaluator.Total(score, extremes)) + others[i]);
   }
   return {.node = leader.node,
           .score = leader.total,

@@ -109,7 +109,7 @@ TestPod PodAmong(int i, Among among) {
 
 // As Decisions, of pods that are placed by each other.
 void DecisionsAmong(benchmark::State& bench, Among among, int nodes) {
-  Engine engine({});
+  Engine engine;
   AddNodes(engine, nodes, 0);
   constexpr int kBatch = 1'000;
   int next = 0;

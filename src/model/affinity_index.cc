@@ -46,8 +46,8 @@ AffinityIndex::Counts AffinityIndex::On(const Pair& pair, NodeId n) const {
   if (pair.at.empty()) return {};
   const uint32_t domain = DomainOf(pair, n);
   if (domain == kNone) return {};
-  const auto at = pair.at.find(domain);
-  return at == pair.at.end() ? Counts{} : at->second;
+  const auto at = std::ranges::lower_bound(pair.at, domain, {}, &InDomain::domain);
+  return at == pair.at.end() || at->domain != domain ? Counts{} : at->counts;
 }
 
 void AffinityIndex::SetTerms(OwnerId pod, AffinityListId terms) {
@@ -63,9 +63,11 @@ void AffinityIndex::Add(uint32_t pair_id, NodeId n, const Counts& by) {
   const uint32_t domain = DomainOf(pair, n);
   if (domain == kNone) return;
   AddCounts(pair.total, by);
-  const auto at = pair.at.try_emplace(domain).first;
-  AddCounts(at->second, by);
-  if (at->second == Counts{}) pair.at.erase(at);
+  auto at = std::ranges::lower_bound(pair.at, domain, {}, &InDomain::domain);
+  if (at == pair.at.end() || at->domain != domain)
+    at = pair.at.insert(at, {.domain = domain, .counts = {}});
+  AddCounts(at->counts, by);
+  if (at->counts == Counts{}) pair.at.erase(at);
 }
 
 void AffinityIndex::Count(const PodMatcher& matcher, OwnerId pod, NodeId n, int32_t by) {
@@ -177,7 +179,7 @@ void AffinityIndex::ReleasePair(uint32_t id) {
   Pair& pair = pairs_[id];
   CHECK_GT(pair.uses, 0u);
   if (--pair.uses > 0) return;
-  pair.at.clear();
+  pair.at = {};
   pair.total = {};
   std::erase(pairs_of_row_[pair.row], id);
   Key& key = keys_[pair.key];

@@ -21,7 +21,7 @@ namespace berth::model {
 // upstream. What is tried in a transaction counts while it is tried. Promises don't count.
 //
 // Derived: the audit works it out anew from claims and nodes. Cost: of a claim that comes or goes
-// O((terms that select its pod + its own terms) x log domains), nothing where there are none; of a
+// O((terms that select its pod + its own terms) x domains where they count), nothing where there are none; of a
 // node whose labels changed or that came or went O(claims there + keys); of a selector that is asked
 // about first O(lists of labels + claims).
 class AffinityIndex {
@@ -35,13 +35,17 @@ class AffinityIndex {
     int64_t weight = 0;    // What pods that have it in other terms give to whom it selects.
     bool operator==(const Counts&) const = default;
   };
+  struct InDomain {
+    uint32_t domain = 0;
+    Counts counts;
+  };
   // One selector with one key.
   struct Pair {
     uint32_t row = kNone;  // The matcher's.
     uint32_t key = kNone;
     uint32_t uses = 0;
-    Counts total;                   // Of all domains.
-    std::map<uint32_t, Counts> at;  // Without those where nothing counts.
+    Counts total;              // Of all domains.
+    std::vector<InDomain> at;  // By domain; without those where nothing counts.
   };
   // A term, resolved.
   struct Term {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "place/formulas.h"
@@ -132,38 +131,50 @@ Verdict AffinityQuery::FilterWithout(NodeId n, const AffinityShare& gone) const 
   return {};
 }
 
-void AffinityQuery::FilterAll(std::vector<uint8_t>& refused) const {
-  refused.assign(state_.nodes().size(), 0);
-  std::vector<uint8_t> counts;
-  // Of the domains where something counts, those nodes, or all others.
-  const auto refuse = [&](const Pair& pair, auto counted, bool there) {
-    counts.assign(index_.domains_size(pair), 0);
-    for (const auto& [domain, at] : pair.at) counts[domain] = counted(at) ? 1 : 0;
+void AffinityQuery::FilterAll(std::span<uint8_t> refused) const {
+  if (!any()) return;
+  std::vector<uint8_t> of_domain;
+  // The nodes of domains where something counts, or all others.
+  const auto refuse = [&](const Pair& pair, auto counts, bool there) {
+    const auto otherwise = static_cast<uint8_t>(there ? 0 : 1);
+    of_domain.assign(index_.domains_size(pair), otherwise);
+    for (const auto& [domain, at] : pair.at) {
+      if (counts(at)) of_domain[domain] = there ? 1 : 0;
+    }
     for (uint32_t row = 0; row < refused.size(); ++row) {
       const uint32_t domain = index_.DomainOf(pair, NodeId{row});
-      const bool is = domain != AffinityIndex::kNone && counts[domain] != 0;
-      refused[row] |= static_cast<uint8_t>(is == there ? 1 : 0);
+      refused[row] |= domain == AffinityIndex::kNone ? otherwise : of_domain[domain];
     }
   };
-  const auto selected = [](const AffinityIndex::Counts& at) { return at.selected > 0; };
   if (wants_) {
     const bool first = IsFirst(NodeId{}, 0);
     for (const uint32_t pair : terms_->all_pairs) {
-      if (!first) refuse(index_.pair(pair), selected, false);
+      if (!first) refuse(index_.pair(pair), [](const auto& at) { return at.selected > 0; }, false);
     }
     for (uint32_t row = 0; row < refused.size(); ++row) {
       const bool lacks = terms_->all_pairs.empty() || (first && !Labelled(NodeId{row}));
       refused[row] |= static_cast<uint8_t>(lacks ? 1 : 0);
     }
   }
+  // Who keeps away from its own kind has one pair for both sides.
+  std::vector<const Pair*> against;
   if (terms_ != nullptr) {
     for (const Term& term : terms_->terms) {
       if (term.kind == AffinityKind::kRequiredAnti && term.pair != AffinityIndex::kNone)
-        refuse(index_.pair(term.pair), selected, true);
+        against.push_back(&index_.pair(term.pair));
     }
   }
-  for (const Pair* pair : refusing_)
-    refuse(*pair, [](const AffinityIndex::Counts& at) { return at.against > 0; }, true);
+  const auto among = [](const std::vector<const Pair*>& pairs, const Pair* pair) {
+    return std::ranges::find(pairs, pair) != pairs.end();
+  };
+  for (const Pair* pair : against) {
+    const bool both = among(refusing_, pair);
+    refuse(
+        *pair, [&](const auto& at) { return at.selected > 0 || (both && at.against > 0); }, true);
+  }
+  for (const Pair* pair : refusing_) {
+    if (!among(against, pair)) refuse(*pair, [](const auto& at) { return at.against > 0; }, true);
+  }
 }
 
 // ---- Scores ------------------------------------------------------------------------------------
@@ -177,18 +188,20 @@ class Sums {
 
   void Add(const AffinityIndex::Pair& pair, auto amount_of) {
     if (pair.at.empty()) return;
-    Key& key = keys_[pair.key];
-    key.pair = &pair;
-    key.of_domain.resize(index_.domains_size(pair));
-    for (const auto& [domain, at] : pair.at) key.of_domain[domain] += amount_of(at);
-  }
-  [[nodiscard]] int64_t Of(NodeId n) const {
-    int64_t sum = 0;
-    for (const auto& [id, key] : keys_) {
-      const uint32_t domain = index_.DomainOf(*key.pair, n);
-      if (domain != AffinityIndex::kNone) sum += key.of_domain[domain];
+    auto key = std::ranges::find(keys_, pair.key, [](const Key& k) { return k.pair->key; });
+    if (key == keys_.end()) {
+      key = keys_.insert(key, {.pair = &pair, .of_domain = {}});
+      key->of_domain.resize(index_.domains_size(pair));
     }
-    return sum;
+    for (const auto& [domain, at] : pair.at) key->of_domain[domain] += amount_of(at);
+  }
+  void AddTo(std::span<const NodeId> nodes, std::span<int64_t> sums) const {
+    for (const Key& key : keys_) {
+      for (size_t i = 0; i < nodes.size(); ++i) {
+        const uint32_t domain = index_.DomainOf(*key.pair, nodes[i]);
+        if (domain != AffinityIndex::kNone) sums[i] += key.of_domain[domain];
+      }
+    }
   }
   [[nodiscard]] bool empty() const { return keys_.empty(); }
 
@@ -198,7 +211,7 @@ class Sums {
     std::vector<int64_t> of_domain;
   };
   const AffinityIndex& index_;
-  std::map<uint32_t, Key> keys_;
+  std::vector<Key> keys_;
 };
 
 }  // namespace
@@ -232,14 +245,12 @@ void ScoreAffinity(const model::State& state, model::ClassId c, std::span<const 
   std::vector<int64_t> raw(fitting.size());
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = std::numeric_limits<int64_t>::min();
-  for (size_t i = 0; i < fitting.size(); ++i) {
-    raw[i] = sums.Of(fitting[i]);
-    least = std::min(least, raw[i]);
-    most = std::max(most, raw[i]);
+  sums.AddTo(fitting, raw);
+  for (const int64_t sum : raw) {
+    least = std::min(least, sum);
+    most = std::max(most, sum);
   }
-  out.resize(fitting.size());
-  for (size_t i = 0; i < fitting.size(); ++i)
-    out[i] = static_cast<int32_t>(NormalPodAffinity(raw[i], least, most));
+  NormaliseAll(raw, out, [&](int64_t sum) { return NormalPodAffinity(sum, least, most); });
 }
 
 }  // namespace berth::place

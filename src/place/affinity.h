@@ -43,8 +43,8 @@ class AffinityQuery {
   // kNone; kPodAffinity, which nobody's eviction changes; kPodAntiAffinity; kExistingAntiAffinity.
   // O((terms + terms that select the class) x log domains).
   [[nodiscard]] model::Verdict Filter(model::NodeId n) const { return FilterWithout(n, {}); }
-  // Which nodes refuse, promises aside: bit by row, in `refused`. O(terms x (nodes + domains)).
-  void FilterAll(std::vector<uint8_t>& refused) const;
+  // Adds which nodes refuse, promises aside: 1 by row. O(terms x (nodes + domains)).
+  void FilterAll(std::span<uint8_t> refused) const;
 
   // For evictions: what the pod, which is on the node, counts for there, and what the node says
   // when so much is gone from it.

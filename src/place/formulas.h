@@ -1,8 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "model/ids.h"
 
@@ -114,6 +117,30 @@ inline double Log(uint64_t n) {
 // `weight` is Log(domains + 2).
 inline double SpreadScore(int64_t pods, double weight, uint32_t max_skew) {
   return static_cast<double>(pods) * weight + (static_cast<double>(max_skew) - 1);
+}
+
+// Normalises all; of a sum that was met a moment ago it is known, for a division costs more than the
+// rest of a node.
+inline void NormaliseAll(std::span<const int64_t> raw, std::vector<int32_t>& out, auto normal) {
+  struct Known {
+    int64_t raw = -1;
+    int32_t normal = 0;
+    bool known = false;
+  };
+  std::array<Known, 64> memo{};
+  out.resize(raw.size());
+  for (size_t i = 0; i < raw.size(); ++i) {
+    Known& known = memo[static_cast<uint64_t>(raw[i]) % memo.size()];
+    if (!known.known || known.raw != raw[i]) [[unlikely]]
+      known = {.raw = raw[i], .normal = static_cast<int32_t>(normal(raw[i])), .known = true};
+    out[i] = known.normal;
+  }
+}
+
+// Half away from zero. REQUIRES: 0 or more.
+inline int64_t Rounded(double x) {
+  const auto whole = static_cast<int64_t>(x);
+  return whole + (x - static_cast<double>(whole) >= 0.5 ? 1 : 0);
 }
 
 // The fewer the better, between the least and the most of the nodes that fit.

@@ -40,6 +40,29 @@ bool SpreadQuery::Labelled(NodeId n) const {
 
 Verdict SpreadQuery::Filter(NodeId n) const { return FilterWithout(n, {}); }
 
+void SpreadQuery::FilterAll(std::span<uint8_t> refused) const {
+  if (!hard_) return;
+  std::vector<uint8_t> full;
+  for (size_t i = 0; i < constraints_.size(); ++i) {
+    const SpreadConstraint& c = constraints_[i];
+    if (c.hard == 0) continue;
+    const SpreadIndex::Domains& domains = (*domains_)[i];
+    full.resize(domains.rows());
+    for (uint32_t domain = 0; domain < full.size(); ++domain) {
+      const int64_t skew = int64_t{domains.count(domain)} + c.selects_itself - least_[i];
+      full[domain] = skew > int64_t{c.max_skew} ? 1 : 0;
+    }
+    for (uint32_t row = 0; row < refused.size(); ++row) {
+      const uint32_t domain = domains.OfNode(NodeId{row});
+      if (domain != SpreadIndex::kNone) {
+        refused[row] |= full[domain];
+      } else if (refused[row] == 0) {
+        refused[row] = Filter(NodeId{row}).fits() ? 0 : 1;
+      }
+    }
+  }
+}
+
 int32_t SpreadQuery::Promised(const SpreadIndex::Domains& domains, NodeId n) const {
   const model::AccountTable& nodes = state_.ledger().nodes();
   if (viewer_ == nullptr || !nodes.has_reserved(n.value)) return 0;
@@ -109,41 +132,50 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
   // A node that lacks a key is ignored, but by Kubernetes' own constraints; any other that fits
   // counts.
   const bool by_default = constraints[soft.front()].by_default != 0;
-  const SpreadIndex::Domains& first = domains[soft.front()];
-  const auto ignored = [&](NodeId n) {
-    return !by_default && first.OfNode(n) == SpreadIndex::kNone;
-  };
   std::vector<double> sums(fitting.size(), 0);
+  std::vector<uint32_t> domain_of(fitting.size());  // That of none is the one behind all.
+  std::vector<double> scores;                       // By domain.
+  std::vector<uint8_t> ignored;
   for (const size_t i : soft) {
+    const SpreadIndex::Domains& of = domains[i];
     const bool by_host = constraints[i].key == hostname;
-    std::vector<uint8_t> seen(domains[i].rows() + 1);  // At last those without the label.
-    size_t size = 0;
-    for (const NodeId n : fitting) {
-      if (ignored(n)) continue;
-      const uint32_t domain = std::min(domains[i].OfNode(n), domains[i].rows());
-      size += by_host || std::exchange(seen[domain], uint8_t{1}) == 0 ? 1 : 0;
-    }
-    const double weight = Log(size + 2);
+    const uint32_t none = of.rows();
+    std::vector<uint8_t> seen(none + 1);
     for (size_t k = 0; k < fitting.size(); ++k) {
-      const uint32_t domain = domains[i].OfNode(fitting[k]);
-      if (domain == SpreadIndex::kNone) continue;
-      const int32_t count =
-          by_host ? index.PodsOn(domains[i], fitting[k]) : domains[i].count(domain);
-      sums[k] += SpreadScore(count, weight, constraints[i].max_skew);
+      domain_of[k] = std::min(of.OfNode(fitting[k]), none);
+      seen[domain_of[k]] = 1;
+    }
+    if (!by_default && ignored.empty() && seen[none] != 0) {
+      ignored.resize(fitting.size());
+      for (size_t k = 0; k < fitting.size(); ++k) ignored[k] = domain_of[k] == none ? 1 : 0;
+    }
+    if (!by_default) seen[none] = 0;
+    const auto size =
+        static_cast<size_t>(by_host ? std::ssize(fitting) - std::ranges::count(ignored, 1)
+                                    : std::ranges::count(seen, 1));
+    const double weight = Log(size + 2);
+    scores.assign(none + 1, 0);
+    for (uint32_t domain = 0; domain < none && !by_host; ++domain)
+      scores[domain] = SpreadScore(of.count(domain), weight, constraints[i].max_skew);
+    for (size_t k = 0; k < fitting.size(); ++k) {
+      sums[k] += by_host && domain_of[k] != none
+                     ? SpreadScore(index.PodsOn(of, fitting[k]), weight, constraints[i].max_skew)
+                     : scores[domain_of[k]];
     }
   }
   std::vector<int64_t> raw(fitting.size(), 0);
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = 0;
   for (size_t k = 0; k < fitting.size(); ++k) {
-    if (ignored(fitting[k])) continue;
-    raw[k] = std::llround(sums[k]);
+    if (!ignored.empty() && ignored[k] != 0) continue;
+    raw[k] = Rounded(sums[k]);
     least = std::min(least, raw[k]);
     most = std::max(most, raw[k]);
   }
-  out.resize(fitting.size());
-  for (size_t k = 0; k < fitting.size(); ++k)
-    out[k] = ignored(fitting[k]) ? 0 : static_cast<int32_t>(NormalSpread(raw[k], least, most));
+  NormaliseAll(raw, out, [&](int64_t sum) { return NormalSpread(sum, least, most); });
+  for (size_t k = 0; k < ignored.size(); ++k) {
+    if (ignored[k] != 0) out[k] = 0;
+  }
 }
 
 }  // namespace berth::place

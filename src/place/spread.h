@@ -30,6 +30,8 @@ class SpreadQuery {
 
   // kNone, kSpread, or kSpreadLabel, which nobody's eviction changes. O(constraints x log domains).
   [[nodiscard]] model::Verdict Filter(model::NodeId n) const;
+  // Adds which nodes refuse, promises aside: 1 by row. O(constraints x (nodes + domains)).
+  void FilterAll(std::span<uint8_t> refused) const;
 
   // For evictions: which of the hard constraints the pod, which is on the node, is less to when it
   // is gone (bit i: the i-th), and what the node says when so many are gone from it. As upstream,
