@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "place/affinity.h"
 #include "place/spread.h"
+#include "place/volumes.h"
 
 namespace berth::cycle {
 
@@ -184,11 +185,11 @@ const ClassCache::Entry* ClassCache::Top(uint16_t b) {
 }
 
 ClassCache::Best ClassCache::Choose(const model::State& state, const place::Evaluator& evaluator,
-                                    const model::Viewer& viewer) {
+                                    const model::Viewer& viewer, const model::Pin& pin) {
   CHECK(current_);
   CHECK_EQ(position_, state.touches().end());
-  if (model::LooksBeyond(state.vocabulary().classes.at(class_id_)))
-    return ScanBeyond(state, evaluator, viewer);
+  if (model::LooksBeyond(state.vocabulary().classes.at(class_id_)) || pin.volumes.valid())
+    return ScanEach(state, evaluator, viewer, pin);
   if (!grouped_) return ScanForBest(state, evaluator, viewer);
   place::Extremes extremes;
   uint32_t feasible_count = 0;
@@ -259,12 +260,13 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
 }
 
-ClassCache::Best ClassCache::ScanBeyond(const model::State& state,
-                                        const place::Evaluator& evaluator,
-                                        const model::Viewer& viewer) const {
+ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Evaluator& evaluator,
+                                      const model::Viewer& viewer, const model::Pin& pin) const {
   const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
   const place::SpreadQuery spread(state, class_id_, &viewer);
   const place::AffinityQuery affinity(state, class_id_, &viewer);
+  const place::VolumeQuery volumes(state, pin.volumes, &viewer);
+  if (!volumes.bar().fits()) return {};
   std::vector<uint8_t> refused(rows());
   for (uint32_t row = 0; row < rows(); ++row) refused[row] = fits(NodeId{row}) ? 0 : 1;
   spread.FilterAll(refused);
@@ -276,7 +278,7 @@ ClassCache::Best ClassCache::ScanBeyond(const model::State& state,
     const NodeId n{row};
     if (reserved[row].valid() && fits(n))
       refused[row] = evaluator.Filter(state, class_id_, n, &viewer).fits() ? 0 : 1;
-    if (refused[row] != 0) continue;
+    if (refused[row] != 0 || (volumes.any() && !volumes.Filter(n).fits())) continue;
     fitting.push_back(n);
     Widen(extremes, evaluation_.scores[row]);
   }

@@ -54,7 +54,8 @@ static_assert(sizeof(ClassSpec) == 16 * sizeof(uint32_t));
   return spec.spread.valid() || spec.affinity.valid() || spec.selected_by.valid();
 }
 
-// Distinct classes. A pin to a node name is not part of the class: it overlays it (PodFacts::pin).
+// Distinct classes. A pin to a node name, and volumes, are not part of the class: they overlay it
+// (PodFacts::pin).
 class ClassTable {
  public:
   ClassId Intern(const ClassSpec& spec) {

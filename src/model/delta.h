@@ -17,6 +17,7 @@
 #include "model/pods.h"
 #include "model/queues.h"
 #include "model/resources.h"
+#include "model/volumes.h"
 #include "model/workloads.h"
 
 // Observed facts: the only way the world enters the core. Names are interned in the State's
@@ -151,11 +152,11 @@ struct ReservationRead {
   std::string uid;
 };
 
-using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
-                           BudgetUpsert, BudgetRemove, PreemptionRefused, NominationStands,
-                           EvictionRefused, QueueUpsert, QueueRemove, FlavorUpsert, FlavorRemove,
-                           TopologyUpsert, TopologyRemove, GroupUpsert, GroupRemove,
-                           LocalQueueUpsert, LocalQueueRemove, WorkloadUpsert, WorkloadRemove,
-                           ReservationOutcome, ReservationRead, NamespaceUpsert, NamespaceRemove>;
+using Delta = std::variant<
+    NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert, BudgetRemove,
+    PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert, QueueRemove, FlavorUpsert,
+    FlavorRemove, TopologyUpsert, TopologyRemove, GroupUpsert, GroupRemove, LocalQueueUpsert,
+    LocalQueueRemove, WorkloadUpsert, WorkloadRemove, ReservationOutcome, ReservationRead,
+    NamespaceUpsert, NamespaceRemove, StorageFact>;
 
 }  // namespace berth::model

@@ -27,6 +27,7 @@ using PodSelectorId = Id<struct PodSelectorTag>;  // Vocabulary::pod_selectors.
 using SpreadListId = Id<struct SpreadListTag>;
 using AffinityListId = Id<struct AffinityListTag>;
 using PodSelectorListId = Id<struct PodSelectorListTag>;
+using VolumeListId = Id<struct VolumeListTag>;
 using ClassId = Id<struct ClassTag>;
 using ResourceGroupsId = Id<struct ResourceGroupsTag>;
 

@@ -229,12 +229,30 @@ void Ledger::SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text,
 void Ledger::NoteMoved(OwnerId pod) {
   spreads_.NoteMoved(matcher_, pod);
   affinities_.NoteMoved(matcher_, pod);
+  volume_uses_.NoteMoved(pod);
 }
 
 void Ledger::CountPod(const Claim& claim, int sign) {
   if (CountsForSpreads(claim)) spreads_.Count(matcher_, claim.owner, claim.account.node(), sign);
   if (CountsForAffinities(claim))
     affinities_.Count(matcher_, claim.owner, claim.account.node(), sign);
+}
+
+void Ledger::SetVolumes(OwnerId pod, VolumeListId list, std::span<const PodVolume> volumes) {
+  const auto count = [&](int sign) {
+    for (ClaimId id = first_of_owner(pod); id.valid(); id = claims_[id.value].next_of_owner)
+      ChargeVolumes(claims_[id.value], sign);
+  };
+  count(-1);
+  volume_uses_.NoteMoved(pod);
+  volume_uses_.SetVolumes(pod, list, volumes);
+  count(+1);
+}
+
+void Ledger::ChargeVolumes(const Claim& claim, int sign) {
+  if (claim.account.is_tree() || claim.state == ClaimState::kReserved) return;
+  volume_uses_.Count(claim.owner, claim.account.node(), claim.state == ClaimState::kReleasing,
+                     sign);
 }
 
 void Ledger::TrackSpread(ClassId class_id, std::span<const SpreadConstraint> constraints,
@@ -281,6 +299,7 @@ void Ledger::Charge(const Claim& claim, const BundleTable& bundles, int sign) {
   if (claim.account.is_tree()) ChargeQuota(claim, bundles, sign);
   if (claim.state == ClaimState::kReserved) return;
   CountPod(claim, sign);
+  ChargeVolumes(claim, sign);
   if (const auto ports = bundles.Ports(claim.bundle); !ports.empty() && !claim.account.is_tree())
     ChargePorts(claim, ports, sign);
   AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
@@ -373,6 +392,7 @@ void Ledger::AddTo(Hasher& hasher) const {
   matcher_.AddTo(hasher);
   spreads_.AddTo(hasher);
   affinities_.AddTo(hasher);
+  volume_uses_.AddTo(hasher);
   hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
   for (const uint64_t count : ended_by_cause_) hasher.AddHistory(count);
   for (const uint64_t count : promises_ended_) hasher.AddHistory(count);

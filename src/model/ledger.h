@@ -16,6 +16,7 @@
 #include "model/quota_tree.h"
 #include "model/resources.h"
 #include "model/spread_index.h"
+#include "model/volume_index.h"
 #include "model/touch.h"
 
 namespace berth::model {
@@ -228,6 +229,8 @@ class Ledger {
   // How many pods the domains of topologies have.
   [[nodiscard]] const SpreadIndex& spreads() const { return spreads_; }
   [[nodiscard]] const AffinityIndex& affinities() const { return affinities_; }
+  // Which volumes are in use on which nodes.
+  [[nodiscard]] const VolumeIndex& volume_uses() const { return volume_uses_; }
   // Counts commits that may have left somebody more quota: who waits for some looks again when it
   // moved.
   [[nodiscard]] uint64_t quota_moves() const { return quota_moves_; }
@@ -289,6 +292,9 @@ class Ledger {
   [[nodiscard]] PodMatcher& mutable_matcher() { return matcher_; }
   [[nodiscard]] SpreadIndex& mutable_spreads() { return spreads_; }
   [[nodiscard]] AffinityIndex& mutable_affinities() { return affinities_; }
+  [[nodiscard]] VolumeIndex& mutable_volume_uses() { return volume_uses_; }
+  // A pod's volumes are these: its claims count by them from now on.
+  void SetVolumes(OwnerId pod, VolumeListId list, std::span<const PodVolume> volumes);
   // A pod's labels and terms of affinity are these: its claims count by them from now on.
   void SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text, AffinityListId affinity);
   // Tracks a class: what is charged already counts.
@@ -311,6 +317,7 @@ class Ledger {
   void Remove(ClaimId id, const BundleTable& bundles);
   void Charge(const Claim& claim, const BundleTable& bundles, int sign);
   void ChargeDevices(const Claim& claim, int sign);
+  void ChargeVolumes(const Claim& claim, int sign);
   void ChargePorts(const Claim& claim, std::span<const HostPort> ports, int sign);
   void ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign);
   // What others' constraints and terms count.
@@ -329,6 +336,7 @@ class Ledger {
   PodMatcher matcher_;
   SpreadIndex spreads_;
   AffinityIndex affinities_;
+  VolumeIndex volume_uses_;
   int64_t slots_charged_ = 0;
   uint64_t quota_moves_ = 0;
   uint64_t quota_charges_ = 0;

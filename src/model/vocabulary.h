@@ -10,6 +10,7 @@
 #include "model/resources.h"
 #include "model/selectors.h"
 #include "model/spread.h"
+#include "model/volumes.h"
 
 namespace berth::model {
 
@@ -28,6 +29,7 @@ struct Vocabulary {
   SpreadTable spreads;
   AffinityTable affinities;
   PodSelectorListTable pod_selector_lists;
+  VolumeListTable volume_lists;
   ClassTable classes;
   ResourceGroupsTable resource_groups;
 
@@ -44,6 +46,7 @@ struct Vocabulary {
     spreads.AddTo(hasher);
     affinities.AddTo(hasher);
     pod_selector_lists.AddTo(hasher);
+    volume_lists.AddTo(hasher);
     classes.AddTo(hasher);
     resource_groups.AddTo(hasher);
   }

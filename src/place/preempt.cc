@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "place/affinity.h"
 #include "place/spread.h"
+#include "place/volumes.h"
 
 namespace berth::place {
 namespace {
@@ -49,6 +50,7 @@ class Search {
             state.vocabulary().classes.at(preemptor.class_id).requests)),
         spread_(state, preemptor.class_id, &viewer_),
         affinity_(state, preemptor.class_id, &viewer_),
+        volumes_(state, preemptor.pin.volumes, &viewer_),
         scratch_(scratch) {}
 
   // With nobody evicted. REQUIRES: no fixed refusal.
@@ -58,7 +60,7 @@ class Search {
   // `cost` is what they cost.
   PreemptionAnswer Ask(NodeId n, const FixedRefusal& fixed, model::Verdict& verdict, Cost& cost) {
     if (fixed.kind != ReasonKind::kNone && IsNamed(fixed, n)) {
-      verdict = {.kind = fixed.kind, .unresolvable = true};
+      verdict = VerdictOf(fixed);
       return PreemptionAnswer::kNotHelpful;
     }
     if (LacksWhoItWants(n)) {
@@ -70,7 +72,7 @@ class Search {
     for (size_t i = 0; i < scratch_.victims.size(); ++i) TakeOut(room, scratch_.victims[i], +1);
     verdict = VerdictOf(n, room);
     if (verdict.fits() && fixed.kind != ReasonKind::kNone)
-      verdict = {.kind = fixed.kind, .unresolvable = true};
+      verdict = VerdictOf(fixed);
     const bool none = scratch_.victims.empty();
     if (!verdict.fits()) return none ? PreemptionAnswer::kNoVictims : PreemptionAnswer::kRefused;
     cost = {};
@@ -95,7 +97,11 @@ class Search {
   // Reasons with their extents, as `Refusal` has them, of a node that Ask refused.
   void Note(NodeId n, const model::Verdict& verdict, std::vector<model::Reason>& reasons) const {
     if (verdict.kind != ReasonKind::kInsufficient) {
-      return NoteOne({.kind = verdict.kind, .unresolvable = verdict.unresolvable}, reasons);
+      for (model::ReasonMask kinds = MaskOf(verdict); kinds != 0; kinds &= kinds - 1) {
+        const auto kind = static_cast<ReasonKind>(std::countr_zero(kinds));
+        NoteOne({.kind = kind, .unresolvable = verdict.unresolvable}, reasons);
+      }
+      return;
     }
     Room room = RoomOf(n);
     for (const Victim& victim : scratch_.victims) TakeOut(room, victim, +1);
@@ -139,7 +145,9 @@ class Search {
   }
 
   // Whether what a node says hangs on others, too.
-  [[nodiscard]] bool LooksBeyond() const { return spread_.hard() || affinity_.any(); }
+  [[nodiscard]] bool LooksBeyond() const {
+    return spread_.hard() || affinity_.any() || volumes_.any();
+  }
 
   // What Ask and Note say of a node where BoundOf is nothing, from the sums. REQUIRES: SumsTellAll.
   PreemptionAnswer NoteFromSums(NodeId n, std::vector<model::Reason>& reasons) const {
@@ -161,6 +169,9 @@ class Search {
     if (promises == OthersPromises::kForgotten) return std::numeric_limits<int32_t>::max();
     return preemptor.heeds_all_promises ? std::numeric_limits<int32_t>::min() : preemptor.priority;
   }
+  static model::Verdict VerdictOf(const FixedRefusal& fixed) {
+    return {.kind = fixed.kind, .unresolvable = true, .lacking = fixed.lacking};
+  }
   // What a node will have for the pod once what is releasing has left.
   struct Room {
     std::array<Amount, model::kBundleAmountsMax> amounts;  // One per request.
@@ -169,11 +180,13 @@ class Search {
     // By constraint: pods that have left.
     std::array<int32_t, model::kSpreadConstraintsMax> spread_gone{};
     AffinityShare affinity_gone;
+    VolumeQuery::Room volumes;
   };
 
   [[nodiscard]] Room RoomOf(NodeId n) const {
     Room room;
-    if (LooksBeyond()) TakeLeaving(n, room);
+    if (spread_.hard() || affinity_.any()) TakeLeaving(n, room);
+    if (volumes_.any()) room.volumes = volumes_.RoomInTheEnd(n);
     const auto account = model::AccountId::OfNode(n);
     for (size_t i = 0; i < requests_.size(); ++i) {
       const model::ResourceId r = requests_[i].resource;
@@ -267,11 +280,12 @@ class Search {
       case Behind::kPorts:
         return PortsFitNow(n);
       case Behind::kPortsAndAmounts:
-        return PortsFitNow(n) && AmountsFitNow(n);
+        return PortsFitNow(n) && AmountsFitNow(n) && VolumesFitNow(n);
       case Behind::kPortsAmountsAndSpread:
-        return PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).kind != ReasonKind::kSpread;
+        return PortsFitNow(n) && AmountsFitNow(n) && VolumesFitNow(n) &&
+               spread_.Filter(n).kind != ReasonKind::kSpread;
       case Behind::kPortsAmountsAndPods:
-        return PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).fits() &&
+        return PortsFitNow(n) && AmountsFitNow(n) && VolumesFitNow(n) && spread_.Filter(n).fits() &&
                affinity_.Filter(n).fits();
     }
     return true;
@@ -279,14 +293,18 @@ class Search {
 
   // Whether the node's verdict is that the pods are not there that it is to be with.
   [[nodiscard]] bool LacksWhoItWants(NodeId n) const {
-    return affinity_.wants() && PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).fits() &&
-           affinity_.Filter(n).kind == ReasonKind::kPodAffinity;
+    return affinity_.wants() && PortsFitNow(n) && AmountsFitNow(n) && VolumesFitNow(n) &&
+           spread_.Filter(n).fits() && affinity_.Filter(n).kind == ReasonKind::kPodAffinity;
   }
 
   [[nodiscard]] bool PortsFitNow(NodeId n) const {
     return ports_.empty() ||
            state_.ledger().PortConflicts(model::Ledger::PortView::kNow, n, ports_, &viewer_,
                                          state_.vocabulary().bundles) == 0;
+  }
+
+  [[nodiscard]] bool VolumesFitNow(NodeId n) const {
+    return !volumes_.any() || volumes_.InUse(n).fits();
   }
 
   [[nodiscard]] bool AmountsFitNow(NodeId n) const {
@@ -344,6 +362,8 @@ class Search {
     room.port_conflicts -= static_cast<uint32_t>(sign) * victim.port_conflicts;
     TakeFromSpread(room, victim.spread, sign);
     TakeFromAffinity(room, victim.affinity, sign);
+    if (volumes_.any())
+      volumes_.Change(room.volumes, state_.pods().at(victim.pod).pin.volumes, -sign);
     if (gpu_.none()) return;
     for (uint32_t rest = victim.devices.mask; rest != 0; rest &= rest - 1) {
       room.devices[static_cast<size_t>(std::countr_zero(rest))] +=
@@ -382,8 +402,12 @@ class Search {
     return {};
   }
 
-  // What hangs on where other pods are.
+  // What hangs on the volumes in use there, and on where other pods are.
   [[nodiscard]] model::Verdict AmongPods(NodeId n, const Room& room) const {
+    if (volumes_.any()) {
+      if (const model::Verdict verdict = volumes_.InUse(n, room.volumes); !verdict.fits())
+        return verdict;
+    }
     if (spread_.hard()) {
       if (const model::Verdict verdict = spread_.FilterWithout(n, room.spread_gone);
           !verdict.fits())
@@ -489,6 +513,7 @@ class Search {
   const std::span<const model::HostPort> ports_;
   const SpreadQuery spread_;
   const AffinityQuery affinity_;
+  const VolumeQuery volumes_;
   PreemptionScratch& scratch_;
 };
 

@@ -31,6 +31,7 @@
 #include "translate/default_spread.h"
 #include "translate/facts.h"
 #include "translate/text.h"
+#include "translate/volume_facts.h"
 #include "volcano.h"
 
 // Goal: berth gives the answers of the genuine kube-scheduler plugins. Method: each state of the
@@ -43,15 +44,19 @@ namespace {
 constexpr int kSkipped = 77;  // As ctest knows it.
 constexpr int kFailuresShownMax = 20;
 
-const std::set<std::string_view> kFamilies = {
-    "fit",   "taints",          "node-affinity",     "inter-pod-affinity", "topology-spread",
-    "ports", "images",          "declared-features", "preemption",         "nominated",
-    "mixed", "topology-default"};
-
-// Whose filters decide whether a pod stays when victims are taken away and put back, and are not
-// built here. (Those of claims for devices are skipped in all families.)
-const std::set<std::string_view> kForeignWithVictims = {"VolumeRestrictions", "NodeVolumeLimits",
-                                                        "VolumeBinding", "VolumeZone"};
+const std::set<std::string_view> kFamilies = {"fit",
+                                              "taints",
+                                              "node-affinity",
+                                              "inter-pod-affinity",
+                                              "topology-spread",
+                                              "topology-default",
+                                              "ports",
+                                              "images",
+                                              "volumes",
+                                              "declared-features",
+                                              "preemption",
+                                              "nominated",
+                                              "mixed"};
 
 // Whose verdicts are given here; and no plugin's.
 const std::set<std::string_view> kPlugins = {"",
@@ -63,7 +68,21 @@ const std::set<std::string_view> kPlugins = {"",
                                              "NodeResourcesFit",
                                              "PodTopologySpread",
                                              "InterPodAffinity",
-                                             "NodeDeclaredFeatures"};
+                                             "NodeDeclaredFeatures",
+                                             "VolumeRestrictions",
+                                             "NodeVolumeLimits",
+                                             "VolumeBinding",
+                                             "VolumeZone"};
+
+// Lists of objects that volumes hang on, and what their resources are called.
+constexpr std::pair<std::string_view, std::string_view> kStorageLists[] = {
+    {"persistentVolumeClaims", "persistentvolumeclaims"},
+    {"persistentVolumes", "persistentvolumes"},
+    {"storageClasses", "storageclasses"},
+    {"csiDrivers", "csidrivers"},
+    {"csiNodes", "csinodes"},
+    {"csiStorageCapacities", "csistoragecapacities"},
+    {"volumeAttachments", "volumeattachments"}};
 
 struct Tally {
   int64_t passed = 0;
@@ -381,9 +400,11 @@ class PodCheck {
     const std::set<std::string> best = StringsAt(expect_, "best");
     std::string fit_error = StringAt(expect_, "fitError");
     if (!fit_error.empty()) {
-      for (const std::string_view suffix : {" no new claims to deallocate", " not found"}) {
-        if (const size_t at = fit_error.find(suffix); at != std::string::npos) fit_error.resize(at);
-      }
+      // What comes behind the nodes' reasons.
+      const size_t claims = fit_error.find(" no new claims to deallocate");
+      if (claims != std::string::npos) fit_error.resize(claims);
+      constexpr std::string_view kNotFound = " not found";
+      if (fit_error.ends_with(". not found")) fit_error.resize(fit_error.size() - kNotFound.size());
       std::string got = "bound";
       if (plan.binds.empty() && plan.refused.size() == 1) {
         got =
@@ -429,8 +450,6 @@ class PreemptionCheck {
 
   void Run(const api::Pod& pod) {
     const api::JsonObject& wanted = expect_.at("preemption").as_object();
-    if (const std::string plugin = ForeignPlugin(); !plugin.empty())
-      return report_.NotCoveredPreemption(fmt::format("filters of {}", plugin));
     auto facts = translate::PodFacts(pod, state_.vocabulary());
     if (!facts) return report_.Broken(facts.error().message);
     Pin(*facts, state_.vocabulary());
@@ -459,15 +478,6 @@ class PreemptionCheck {
   }
 
  private:
-  // The first plugin whose filter runs for the pod and is not built here.
-  [[nodiscard]] std::string ForeignPlugin() const {
-    const auto skipped = StringsAt(expect_.at("preFilter").as_object(), "skippedFilter");
-    for (const std::string_view plugin : kForeignWithVictims) {
-      if (!skipped.contains(std::string(plugin))) return std::string(plugin);
-    }
-    return {};
-  }
-
   [[nodiscard]] std::string NodeName(model::NodeId n) const {
     return std::string(state_.NameOf(state_.nodes().name(n)));
   }
@@ -563,6 +573,12 @@ bool Build(const api::JsonObject& objects, bool undeleted, Target& engine, Repor
   for (const char* list : {"pods", "nominatedPods"}) {
     for (const api::Json& json : ArrayAt(objects, list)) {
       if (!BuildPod(json, undeleted, engine, report)) return false;
+    }
+  }
+  for (const auto& [list, plural] : kStorageLists) {
+    for (const api::Json& json : ArrayAt(objects, list)) {
+      const auto fact = translate::StorageFactOf(plural, json, engine.vocabulary());
+      if (fact) engine.Apply(*fact);
     }
   }
   for (const api::Json& json : ArrayAt(objects, "podDisruptionBudgets")) {
