@@ -92,6 +92,16 @@ class Volumes : public ::testing::Test {
     }
     return binds;
   }
+  // Whom the last cycle evicts.
+  Lines Evicted() {
+    Lines names;
+    for (const model::PreemptDecision& decision : plan.preemptions) {
+      for (const auto& victim : decision.victims)
+        names.push_back(
+            std::string(engine.state().KeyOf(engine.state().pods().at(victim.pod).key).substr(8)));
+    }
+    return names;
+  }
   // By what nodes refuse the pod.
   std::vector<model::ReasonKind> Why(const std::string& pod) {
     std::vector<model::ReasonKind> kinds;
@@ -129,7 +139,7 @@ TEST_F(Volumes, NobodyIsEvictedForAPodWhoseClaimIsMissing) {
   Put({.name = "victim"}, "n1");
   Put({.name = "p", .priority = 10, .claims = {"c"}});
   EXPECT_EQ(Cycle(), Lines{});
-  EXPECT_TRUE(plan.evicted.empty());
+  EXPECT_EQ(Evicted(), Lines{});
   ASSERT_EQ(plan.refusals.size(), 1u);
   EXPECT_FALSE(plan.refusals[0].preemption.has_value());
 }
@@ -188,7 +198,7 @@ TEST_F(Volumes, AClaimOfOnePodIsFreeWhenThatPodLeavesAnyNode) {
   Put({.name = "there", .cpu = 200, .claims = {"c"}}, "n1");
   Put({.name = "p", .claims = {"c"}});
   EXPECT_EQ(Cycle(), Lines{});
-  EXPECT_EQ(Why("p"), Kinds{model::ReasonKind::kClaimInUse});
+  EXPECT_EQ(Why("p"), (Kinds{model::ReasonKind::kInsufficient, model::ReasonKind::kClaimInUse}));
   Remove("there");
   EXPECT_EQ(Cycle(), Lines{"p n2"});
 }
@@ -200,7 +210,7 @@ TEST_F(Volumes, WhoIsMoreImportantEvictsForAClaimOfOnePodADiskOrALimit) {
   Put({.name = "there", .claims = {"c"}}, "n1");
   Put({.name = "p", .priority = 10, .claims = {"c"}});
   EXPECT_EQ(Cycle(), Lines{});
-  EXPECT_EQ(plan.evicted.size(), 1u);
+  EXPECT_EQ(Evicted(), Lines{"there"});
   Remove("there");
   EXPECT_EQ(Cycle(), Lines{"p n1"});
 
@@ -208,9 +218,8 @@ TEST_F(Volumes, WhoIsMoreImportantEvictsForAClaimOfOnePodADiskOrALimit) {
   Put({.name = "disk-2", .disks = {"d"}}, "n2");
   Put({.name = "q", .priority = 10, .disks = {"d"}});
   EXPECT_EQ(Cycle(), Lines{});
-  ASSERT_EQ(plan.evicted.size(), 1u);
-  Remove(
-      std::string(engine.state().KeyOf(engine.state().pods().at(plan.evicted[0]).key).substr(8)));
+  ASSERT_EQ(Evicted().size(), 1u);
+  Remove(Evicted()[0]);
   EXPECT_EQ(Cycle().size(), 1u);
 }
 
@@ -225,7 +234,7 @@ TEST_F(Volumes, VictimsShareAVolume) {
   Put({.name = "v3"}, "n1");
   Put({.name = "p", .priority = 10, .claims = {"b"}});
   EXPECT_EQ(Cycle(), Lines{});
-  EXPECT_EQ(plan.evicted.size(), 2u);
+  EXPECT_EQ(Evicted(), (Lines{"v1", "v2"}));
   Remove("v1");
   Remove("v2");
   EXPECT_EQ(Cycle(), Lines{"p n1"});
@@ -311,7 +320,7 @@ TEST_F(Volumes, WhoIsPromisedANodeKeepsItsVolumesFromOthersOfItsPriority) {
   Put({.name = "victim", .cpu = 200, .priority = -1}, "n1");
   Put({.name = "p", .cpu = 100, .claims = {"a"}});
   EXPECT_EQ(Cycle(), Lines{});
-  EXPECT_EQ(plan.evicted.size(), 1u);
+  EXPECT_EQ(Evicted(), Lines{"victim"});
   Put({.name = "q", .cpu = 100, .claims = {"b"}});
   EXPECT_EQ(Cycle(), Lines{});
   Remove("victim");
