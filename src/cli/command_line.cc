@@ -85,6 +85,33 @@ CLI::Option* AddConfig(CLI::App* app, std::string& path) {
                          "waitForPodsReady, as Kueue's");
 }
 
+void AddDuration(CLI::App* app, const std::string& name, Duration& duration,
+                 const std::string& what) {
+  app->add_option_function<std::string>(
+         name, [](const std::string&) {}, what)
+      ->check([&duration](const std::string& given) { return ReadPositive(given, duration); })
+      ->type_name("DURATION");
+}
+
+void AddLeaderElect(CLI::App* app, LeaderElectOptions& leader) {
+  app->add_flag("--leader-elect", leader.elect,
+                "of several replicas the one that holds a Lease decides [true]");
+  AddDuration(app, "--leader-elect-lease-duration", leader.lease_duration,
+              "how long others leave a lease alone that does not change [15s]");
+  AddDuration(app, "--leader-elect-renew-deadline", leader.renew_deadline,
+              "how long the leader goes on without renewing it [10s]");
+  AddDuration(app, "--leader-elect-retry-period", leader.retry_period,
+              "between attempts to renew or acquire it [2s]");
+  app->add_option("--leader-elect-resource-name", leader.resource_name,
+                  "name of the Lease [kube-scheduler, which keeps a kube-scheduler out]");
+  app->add_option("--leader-elect-resource-namespace", leader.resource_namespace,
+                  "its namespace [kube-system]");
+  app->add_option_function<std::string>(
+         "--leader-elect-resource-lock", [](const std::string&) {},
+         "leases, the only kind [leases]")
+      ->check(CLI::IsMember({"leases"}));
+}
+
 // All options of all commands, which the parser writes to.
 struct Slots {
   UpOptions up;
@@ -205,6 +232,10 @@ void AddClients(CLI::App& app, Slots& slots) {
   run->add_option("--bind-address", slots.run.secure_host, "address of --secure-port [127.0.0.1]");
   run->add_option("--secure-ca", slots.run.secure_ca,
                   "file that gets the authority of --secure-port, for `berth why --why-ca`");
+  run->add_option("--authorization-always-allow-paths", slots.run.open_paths,
+                  "paths of --secure-port that everybody may get [/healthz,/readyz,/livez]")
+      ->delimiter(',');
+  AddLeaderElect(run, slots.run.leader);
   AddVerbose(run, slots.run.verbose);
 
   CLI::App* controllers =

@@ -48,6 +48,16 @@ struct UpOptions {
   bool verbose = false;
 };
 
+// Which of several replicas leads, by the flags of kube-scheduler.
+struct LeaderElectOptions {
+  bool elect = true;  // Without, it takes itself for the only one.
+  Duration lease_duration = Duration::Seconds(15);
+  Duration renew_deadline = Duration::Seconds(10);
+  Duration retry_period = Duration::Seconds(2);
+  std::string resource_name = "kube-scheduler";
+  std::string resource_namespace = "kube-system";
+};
+
 struct RunOptions {
   ConnectOptions connect;
   std::vector<std::string> scheduler_names;  // Empty: the default ones.
@@ -56,6 +66,9 @@ struct RunOptions {
   std::string secure_host = "127.0.0.1";
   std::optional<uint16_t> secure_port;  // Serves /debug/why and /metrics there.
   std::string secure_ca;                // Where the authority of that port is written, for clients.
+  // Answered at that port to everybody; one that ends in * stands for all that begin so.
+  std::vector<std::string> open_paths = {"/healthz", "/readyz", "/livez"};
+  LeaderElectOptions leader;
   bool verbose = false;
 };
 

@@ -132,6 +132,38 @@ TEST(CommandLine, TheClientsFindTheirServer) {
   EXPECT_EQ(Get<ControllersOptions>({"controllers", "--kubeconfig", "f"}).connect.kubeconfig, "f");
 }
 
+TEST(CommandLine, RunTakesThePathsThatAreOpen) {
+  EXPECT_EQ(Get<RunOptions>({"run"}).open_paths,
+            (std::vector<std::string>{"/healthz", "/readyz", "/livez"}));
+  EXPECT_EQ(
+      Get<RunOptions>({"run", "--authorization-always-allow-paths=/metrics,/debug/*"}).open_paths,
+      (std::vector<std::string>{"/metrics", "/debug/*"}));
+}
+
+TEST(CommandLine, LeaderElectionHasTheFlagsOfKubeScheduler) {
+  const LeaderElectOptions usual = Get<RunOptions>({"run"}).leader;
+  EXPECT_TRUE(usual.elect);
+  EXPECT_EQ(usual.lease_duration, Duration::Seconds(15));
+  EXPECT_EQ(usual.renew_deadline, Duration::Seconds(10));
+  EXPECT_EQ(usual.retry_period, Duration::Seconds(2));
+  EXPECT_EQ(usual.resource_name, "kube-scheduler");
+  EXPECT_EQ(usual.resource_namespace, "kube-system");
+  EXPECT_FALSE(Get<RunOptions>({"run", "--leader-elect=false"}).leader.elect);
+  EXPECT_TRUE(Get<RunOptions>({"run", "--leader-elect=true"}).leader.elect);
+  EXPECT_TRUE(Get<RunOptions>({"run", "--leader-elect"}).leader.elect);
+  const LeaderElectOptions given =
+      Get<RunOptions>({"run", "--leader-elect-lease-duration=30s",
+                       "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period", "1m5s",
+                       "--leader-elect-resource-name=x", "--leader-elect-resource-namespace=y",
+                       "--leader-elect-resource-lock=leases"})
+          .leader;
+  EXPECT_EQ(given.lease_duration, Duration::Seconds(30));
+  EXPECT_EQ(given.renew_deadline, Duration::Seconds(20));
+  EXPECT_EQ(given.retry_period, Duration::Seconds(65));
+  EXPECT_EQ(given.resource_name, "x");
+  EXPECT_EQ(given.resource_namespace, "y");
+}
+
 TEST(CommandLine, ReplayTakesTheTraceAndItsPolicy) {
   const auto replay = Get<ReplayOptions>({"replay", "openb", "n.csv", "p.csv", "--policy", "fgd",
                                           "--seed", "51", "--arrived", "1.25", "--report",

@@ -20,6 +20,8 @@ size_t ShareOf(size_t queue, size_t window) {
   return std::max<size_t>(window / 2, 1);
 }
 
+bool IsWrite(const Request& request) { return request.method != env::Method::kGet; }
+
 // What a Retry-After header asks for; the fallback without one. Dates are not used by Kubernetes.
 Duration RetryAfter(const env::HttpResponse& response, Duration fallback) {
   const auto header = env::FindHeader(response.headers, "retry-after");
@@ -71,11 +73,9 @@ void Client::StopWatch(Instant now, WatchId watch, env::Outbox& out) {
 
 env::CallId Client::Call(Instant now, Request request, env::Outbox& out) {
   const uint64_t id = next_call_++;
-  if (calls_queued() >= static_cast<size_t>(options_.calls_queued_max)) {
-    overflow_.push_back({.call = {id},
-                         .outcome = Outcome::kRefused,
-                         .response = {.status = 0, .headers = {}, .body = {}},
-                         .failure = env::CallFailure::kNotSent});
+  const bool full = calls_queued() >= static_cast<size_t>(options_.calls_queued_max);
+  if (full || (writes_stopped_ && IsWrite(request))) {
+    EndUnsent(id);
     return {id};
   }
   const size_t queue = Index(request.priority);
@@ -101,6 +101,46 @@ bool Client::CancelQueued(env::CallId call) {
   }
   pending_.erase(it);
   return true;
+}
+
+void Client::EndUnsent(uint64_t id) {
+  overflow_.push_back({.call = {id},
+                       .outcome = Outcome::kRefused,
+                       .response = {.status = 0, .headers = {}, .body = {}},
+                       .failure = env::CallFailure::kNotSent});
+}
+
+size_t Client::StopWrites() {
+  writes_stopped_ = true;
+  std::vector<env::CallId> waiting;
+  size_t under_way = 0;
+  for (auto& [id, pending] : pending_) {
+    if (!IsWrite(pending.request)) continue;
+    if (pending.place == Place::kInFlight) {
+      pending.give_up = Instant{0};
+      ++under_way;
+    } else {
+      waiting.push_back({id});
+    }
+  }
+  for (const env::CallId call : waiting) {
+    CHECK(CancelQueued(call));
+    EndUnsent(call.value);
+  }
+  return under_way;
+}
+
+size_t Client::writes_in_flight() const {
+  return static_cast<size_t>(std::ranges::count_if(pending_, [](const auto& entry) {
+    return entry.second.place == Place::kInFlight && IsWrite(entry.second.request);
+  }));
+}
+
+void Client::Relist(Instant now, WatchId watch, env::Outbox& out) {
+  std::vector<Event> events;
+  StepWatch(now, out, events,
+            [&](WatchContext& context) { watches_[watch.value].Relist(context); });
+  CHECK(events.empty());
 }
 
 void Client::DontRepeat(env::CallId call) {
@@ -184,7 +224,7 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
   Reached(now);
   const Pending& pending = it->second;
   const int status = response.response.status;
-  const bool read = pending.request.method == env::Method::kGet;
+  const bool read = !IsWrite(pending.request);
   if (status == 429 && pending.request.retry_throttled) {
     // The server did not look at it, and asks everybody to slow down.
     const Duration delay = RetryAfter(response.response, Backoff(pending.attempts));
@@ -224,7 +264,7 @@ void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Ev
     probe_ = 0;
     hold_until_ = now + Backoff(unreachable_);
   }
-  const bool again = unsent || pending.request.method == env::Method::kGet;
+  const bool again = unsent || !IsWrite(pending.request);
   if (again) {
     const Duration delay = Backoff(pending.attempts);
     if (now + delay <= pending.give_up) {
@@ -396,7 +436,7 @@ void Client::AddTo(Hasher& hasher) const {
   }
   hasher.Add(overflow_.size());
   for (const CallDone& done : overflow_) hasher.AddCall(done.call.value);
-  hasher.Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).AddCall(probe_);
+  hasher.Add(writes_stopped_).Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).AddCall(probe_);
 }
 
 }  // namespace berth::client

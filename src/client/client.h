@@ -85,6 +85,17 @@ class Client {
   // An attempt that is under way will be the call's last: its end is reported, whatever it is.
   void DontRepeat(env::CallId call);
 
+  // From here on no write leaves, until AllowWrites(): those that wait to be sent, or to be sent
+  // again, and each that is called for meanwhile end as never sent; those that are under way are
+  // not repeated. Reads go on. How many writes are under way. O(calls).
+  size_t StopWrites();
+  void AllowWrites() { writes_stopped_ = false; }
+  [[nodiscard]] size_t writes_in_flight() const;  // O(calls).
+
+  // Lists again from the beginning, whatever the list-watch is doing: once watch().relisting() is
+  // over, what is known is at least as new as the server was at this call.
+  void Relist(Instant now, WatchId watch, env::Outbox& out);
+
   // Takes one input and appends what it means. Inputs of calls that are not this client's are left
   // alone. Cost of a watch event: a few hundred nanoseconds plus one copy of the object's bytes.
   void Handle(Instant now, const env::Input& input, env::Outbox& out, std::vector<Event>& events);
@@ -107,6 +118,8 @@ class Client {
   [[nodiscard]] size_t calls_queued(Priority priority) const;
   [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
   [[nodiscard]] const WatchState& watch(WatchId id) const { return watches_[id.value]; }
+  // Those that were ever begun: their ids are below it.
+  [[nodiscard]] uint32_t watches_count() const { return static_cast<uint32_t>(watches_.size()); }
 
   void AddTo(Hasher& hasher) const;
 
@@ -120,6 +133,7 @@ class Client {
     Instant at;             // For kDelayed: when it is queued again.
   };
 
+  void EndUnsent(uint64_t id);
   void NameCalls(HashNames& names) const;
   [[nodiscard]] bool MayLeave(uint64_t id, uint64_t fresh) const;
   void OnTick(Instant now, env::Outbox& out, std::vector<Event>& events);
@@ -152,7 +166,8 @@ class Client {
   Instant hold_until_{0};
   uint64_t probe_ = 0;              // The one call that finds out whether the server is back.
   uint32_t unreachable_ = 0;        // Attempts in a row that found no connection.
-  std::vector<CallDone> overflow_;  // Calls that found the queue full, to be reported.
+  std::vector<CallDone> overflow_;  // Calls that were not even queued, to be reported.
+  bool writes_stopped_ = false;
 };
 
 }  // namespace berth::client

@@ -504,6 +504,33 @@ TEST(Watch, OneThatIsStoppedTellsNothingMore) {
             "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
 }
 
+// Whatever it was doing: its call ends, and the list that follows is newer than Relist().
+TEST(Watch, ARelistThatIsAskedForBeginsAtOnceAndTellsWhatDiffers) {
+  Rig rig;
+  const WatchId pods = rig.client.Watch(kPods);
+  rig.Step(env::Tick{});
+  rig.Answer(200, List(10, {Object("a", "u1", 5), Object("b", "u2", 6)}));
+  rig.Answer(200, "");
+  rig.Told();
+  EXPECT_FALSE(rig.client.watch(pods).relisting());
+  const env::CallId stream = rig.requests.back().call;
+  rig.client.Relist(rig.now, pods, rig.out);
+  EXPECT_TRUE(rig.client.watch(pods).relisting());
+  rig.Step(env::StreamData{.call = stream, .data = Bytes(Frame("ADDED", Object("c", "u3", 11)))});
+  EXPECT_EQ(rig.Told(), "");
+  ASSERT_EQ(rig.cancelled.size(), 1u);
+  EXPECT_EQ(rig.cancelled[0], stream);
+  // Asked for again amid its pages, it begins anew.
+  rig.Answer(200, List(12, {Object("a", "u1", 5)}, "more"));
+  rig.client.Relist(rig.now, pods, rig.out);
+  rig.Step(env::StreamData{.call = stream, .data = {}});
+  EXPECT_EQ(rig.target().find("continue="), std::string::npos);
+  rig.Answer(200, List(13, {Object("a", "u1", 5), Object("c", "u3", 11)}));
+  EXPECT_FALSE(rig.client.watch(pods).relisting());
+  EXPECT_EQ(rig.Told(), "-b:u2 +c:u3 synced ");
+  EXPECT_NE(rig.target().find("resourceVersion=13"), std::string::npos);
+}
+
 TEST(Watch, ASilentStreamIsGivenUp) {
   Rig rig;
   Sync(rig);
@@ -731,6 +758,36 @@ TEST(Calls, ACallUnderWayCanBeTheLastAttempt) {
   rig.Answer(429, "");
   EXPECT_EQ(rig.Told(), "call1=Refused ");
   EXPECT_EQ(rig.client.calls_queued(), 0u);
+}
+
+// D12: who may not write any more withdraws what waits, repeats nothing, and hears of what has left.
+TEST(Calls, StoppedWritesEndUnsentAndReadsGoOn) {
+  Rig rig({.calls_in_flight_max = 2});
+  rig.Call(Bind(kPod, "n1", {}));
+  rig.Call(Bind(kPod, "n2", {}));
+  rig.Call(Bind(kPod, "n3", {}));
+  // The second waits to be repeated.
+  rig.Step(env::Response{.call = {2}, .response = {.status = 429, .headers = {}, .body = {}}});
+  Request read = Get(kPodResource, {.namespace_name = "ns", .name = "p"});
+  read.priority = Priority::kHigh;
+  EXPECT_EQ(rig.client.StopWrites(), 1u);
+  EXPECT_EQ(rig.client.writes_in_flight(), 1u);
+  EXPECT_EQ(rig.client.calls_queued(), 0u);
+  rig.Call(Bind(kPod, "n4", {}));
+  rig.Call(read);
+  rig.Wake();
+  EXPECT_EQ(rig.Told(), "call2=Refused! call3=Refused! call4=Refused! ");
+  while (rig.requests.size() == 2) rig.Wake();
+  EXPECT_EQ(rig.requests.back().request.method, env::Method::kGet);
+  // What is under way is the last attempt, whatever comes of it.
+  rig.Step(env::CallFailed{.call = {1}, .failure = env::CallFailure::kNotSent});
+  EXPECT_EQ(rig.Told(), "call1=Refused! ");
+  EXPECT_EQ(rig.client.writes_in_flight(), 0u);
+  rig.client.AllowWrites();
+  rig.Answer(200, "{}");
+  rig.Call(Bind(kPod, "n5", {}));
+  while (rig.requests.back().request.method == env::Method::kGet) rig.Wake();
+  EXPECT_EQ(rig.requests.size(), 4u);
 }
 
 TEST(Client, ACopyBehavesAsTheOriginal) {

@@ -317,6 +317,7 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
 }
 
 void WatchState::OnListEnd(WatchContext& context, const Version& version) {
+  relisting_ = false;
   const auto first = static_cast<std::ptrdiff_t>(context.events.size());
   for (Listed& listed : std::exchange(listed_, {})) {
     if (const auto change = Note(context, listed.identity, Shown::kByList)) {
@@ -491,6 +492,14 @@ void WatchState::Learn(WatchContext& context, std::string_view object) {
   if (synced_) Observe(context, object, Shown::kByRead);
 }
 
+void WatchState::Relist(WatchContext& context) {
+  if (stopped_) return;
+  if (call_.value != 0) context.cancels.push_back(call_);
+  relisting_ = true;
+  Wait(context, /*relist=*/true, /*failed=*/false);
+  SendList(context);
+}
+
 void WatchState::Stop(WatchContext& context) {
   if (call_.value != 0) context.cancels.push_back(call_);
   *this = WatchState(id_, std::move(options_));
@@ -533,7 +542,8 @@ void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_);
   hasher.AddPosition(version_, options_.resource.plural);
   hasher.Add(partial_);
-  hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(stopped_).Add(failures_);
+  hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(stopped_).Add(failures_).Add(
+      relisting_);
   known_.AddTo(hasher);
   hasher.Add(told_at_end_).Add(listed_.size());
   // Uid, version and names are in the object.

@@ -139,6 +139,8 @@ class WatchState {
   void OnFailed(WatchContext& context, env::CallFailure failure);
   // An object that was read by itself.
   void Learn(WatchContext& context, std::string_view object);
+  // Lists again from the beginning, whatever it is doing, in the same step.
+  void Relist(WatchContext& context);
   // Ends it: nothing is under way, due or known any more.
   void Stop(WatchContext& context);
 
@@ -148,6 +150,8 @@ class WatchState {
   // The server didn't know the resource when it was last asked.
   [[nodiscard]] bool absent() const { return absent_; }
   [[nodiscard]] bool stopped() const { return stopped_; }
+  // No list has ended since Relist().
+  [[nodiscard]] bool relisting() const { return relisting_; }
   [[nodiscard]] const KnownSet& known() const { return known_; }
   [[nodiscard]] const WatchCounters& counters() const { return counters_; }
   [[nodiscard]] const WatchOptions& options() const { return options_; }
@@ -204,6 +208,7 @@ class WatchState {
   bool synced_ = false;
   bool absent_ = false;
   bool stopped_ = false;
+  bool relisting_ = false;
   uint32_t failures_ = 0;
   KnownSet known_;
   WatchCounters counters_;

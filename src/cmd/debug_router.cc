@@ -63,6 +63,15 @@ int DebugRouter::Refusal(const env::RequestArrived& request) const {
                                                                                                : 0;
 }
 
+bool DebugRouter::IsOpen(std::string_view target) const {
+  const std::string_view path = target.substr(0, target.find('?'));
+  return std::ranges::any_of(open_paths_, [&](std::string_view open) {
+    if (!open.ends_with('*')) return path == open;
+    open.remove_suffix(1);
+    return path.starts_with(open);
+  });
+}
+
 void DebugRouter::Remember(env::ExchangeId exchange) {
   if (exchanges_.size() >= kExchangesMax) exchanges_.clear();
   exchanges_.insert(exchange.value);
@@ -81,7 +90,7 @@ void DebugRouter::SortRequest(env::RequestArrived request, Sorted& sorted) {
     return;
   }
   // Without an API server, probes are open as those of kube-scheduler are.
-  const bool open = beside_api || target == "/healthz" || target == "/livez" || target == "/readyz";
+  const bool open = beside_api || IsOpen(target);
   const int code = targets_.debug == nullptr ? 404 : open ? 0 : Refusal(request);
   if (code != 0) {
     sorted.refused.emplace_back(env::Respond{

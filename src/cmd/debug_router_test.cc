@@ -126,13 +126,15 @@ TEST(DebugRouter, ALeavingClientIsToldToWhoServesIt) {
   EXPECT_EQ(f.api.got.size(), 2U);
 }
 
-TEST(DebugRouter, WithoutAnApiServerProbesAreOpenAndTheRestIsNot) {
+TEST(DebugRouter, WithoutAnApiServerSomePathsAreOpenAndTheRestIsNot) {
   Inputs debug;
   Outputs network;
   Fixture f;
   DebugRouter router({.api = nullptr, .debug = &debug, .network = &network},
-                     std::make_shared<net::BearerToken>("secret"));
-  for (const char* target : {"/healthz", "/metrics"}) {
+                     std::make_shared<net::BearerToken>("secret"),
+                     {"/healthz", "/readyz", "/metrics/*"});
+  for (const char* target :
+       {"/healthz", "/readyz?verbose", "/metrics/x", "/healthz/ping", "/metrics"}) {
     env::RequestArrived request;
     request.request.target = target;
     std::vector<env::Input> batch;
@@ -145,8 +147,8 @@ TEST(DebugRouter, WithoutAnApiServerProbesAreOpenAndTheRestIsNot) {
   std::vector<env::Input> batch;
   batch.emplace_back(std::move(request));
   router.Post(std::move(batch));
-  EXPECT_EQ(debug.got.size(), 1U);
-  EXPECT_EQ(network.got, (std::vector<int>{401, 403}));
+  EXPECT_EQ(debug.got.size(), 3U);
+  EXPECT_EQ(network.got, (std::vector<int>{401, 401, 403}));
 }
 
 }  // namespace

@@ -12,8 +12,10 @@
 #include "cmd/configuration.h"
 #include "cmd/connect.h"
 #include "cmd/debug_router.h"
+#include "cmd/leader_options.h"
 #include "cmd/node_template.h"
 #include "cmd/signals.h"
+#include "cmd/stop_gate.h"
 #include "control/scheduler.h"
 #include "controllers/controllers.h"
 #include "env/os/clock.h"
@@ -55,8 +57,8 @@ class Process {
     executor_.Connect(actor_, *transport_);
     return {};
   }
-  // Serves probes to everybody, /debug/ and /metrics to who has the endpoint's token and to
-  // system:masters.
+  // Serves probes (or what is open) to everybody, /debug/ and /metrics to who has the endpoint's
+  // token and to system:masters.
   Status Serve(const cli::RunOptions& options, const Endpoint& endpoint) {
     Result<net::Pki> pki = net::MakePki(options.secure_host, clock_.now());
     if (!pki) return std::unexpected(pki.error());
@@ -74,20 +76,25 @@ class Process {
     server_ = std::move(*listening);
     const DebugRouter::Targets targets{
         .api = nullptr, .debug = &executor_.inbox(actor_), .network = server_.get()};
-    router_ = std::make_unique<DebugRouter>(targets, endpoint.transport.bearer_token);
+    router_ =
+        std::make_unique<DebugRouter>(targets, endpoint.transport.bearer_token, options.open_paths);
     if (!options.secure_ca.empty()) {
       const Status written =
           net::WritePrivateFile(options.secure_ca, pki->authority.certificate_pem);
       if (!written) return written;
     }
-    executor_.SetNetwork(*server_);
+    gate_.PassTo(*server_);
     return {};
   }
+  // The actor is asked to stop at the end, and answers kStopExchange.
+  void StopGracefully() { graceful_ = true; }
   int Run() {
+    executor_.SetNetwork(gate_);
     executor_.Start();
     if (transport_) transport_->Start(executor_.inbox(actor_));
     if (server_) server_->Start(*router_);
     WaitForSignal(Duration::Max());
+    if (graceful_) gate_.AskToStop(executor_.inbox(actor_));
     Stop();
     return cli::kOk;
   }
@@ -108,8 +115,10 @@ class Process {
   std::unique_ptr<net::HttpsClient> transport_;
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
+  StopGate gate_;
   env::os::Executor executor_;
   env::os::ActorId actor_;
+  bool graceful_ = false;
 };
 
 }  // namespace
@@ -130,6 +139,12 @@ int Run(const cli::RunOptions& options) {
   scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
+  if (options.leader.elect) {
+    Result<control::LeaderElectionOptions> leader = LeaderOptions(options.leader, scheduler.client);
+    if (!leader) return process.Failed(leader.error());
+    scheduler.leader_election = *std::move(leader);
+    process.StopGracefully();
+  }
   Status status =
       process.Connect(std::make_unique<control::Scheduler>(std::move(scheduler)), *endpoint);
   if (status && options.secure_port) status = process.Serve(options, *endpoint);

@@ -14,9 +14,11 @@
 #include "api/json.h"
 #include "codec/json.h"
 #include "control/debug_ledger.h"
+#include "control/debug_metrics.h"
 #include "control/debug_places.h"
 #include "control/debug_queues.h"
 #include "control/debug_workload.h"
+#include "control/probes.h"
 #include "control/scheduler.h"
 #include "gang/readiness.h"
 #include "translate/text.h"
@@ -565,167 +567,6 @@ env::HttpResponse Ledger(const Scheduler& scheduler, std::string_view target) {
   return AnswerJson(LedgerJson(scheduler));
 }
 
-// ---- /metrics --------------------------------------------------------------------------------
-
-class Metrics {
- public:
-  void Family(std::string_view name, std::string_view type, std::string_view help) {
-    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
-  }
-  void Value(std::string_view series, uint64_t value) {
-    text_ += fmt::format("{} {}\n", series, value);
-  }
-  void Counter(std::string_view name, std::string_view help, uint64_t value) {
-    Family(name, "counter", help);
-    Value(name, value);
-  }
-  void Gauge(std::string_view name, std::string_view help, uint64_t value) {
-    Family(name, "gauge", help);
-    Value(name, value);
-  }
-  std::string Take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-// Promises of nodes by why they ended: by what happened, or by why they were taken back.
-void PromiseMetrics(const model::State& state, Metrics& metrics) {
-  using enum model::Cause;
-  metrics.Family("berth_promises_ended_total", "counter", "Promises of nodes by why they ended.");
-  const auto value = [&](std::string_view why, uint64_t count) {
-    metrics.Value(fmt::format("berth_promises_ended_total{{why=\"{}\"}}", why), count);
-  };
-  const auto by = [&](std::initializer_list<model::Cause> causes) {
-    uint64_t count = 0;
-    for (const model::Cause cause : causes)
-      count += state.ledger().promises_ended()[static_cast<size_t>(cause)];
-    return count;
-  };
-  value("Placed", by({kDecided}));
-  value("ByOthers", by({kObserved}));  // Bound, or nominated elsewhere.
-  value("Withdrawn", by({kNominationCleared}));
-  value("OwnerGone", by({kOwnerDeleted, kOwnerFinished, kOwnerTerminating, kOwnerReplaced}));
-  uint64_t lost = 0;
-  for (uint32_t i = 0; i < model::kReasonKindsCount; ++i) {
-    const auto kind = static_cast<model::ReasonKind>(i);
-    if (kind < model::ReasonKind::kPromiseNodeGone) continue;
-    lost += state.promises_lost()[i];
-    value(translate::ToString(kind), state.promises_lost()[i]);
-  }
-  // Of what was taken back the rest moved to another node.
-  value("Moved", by({kNodeReplaced, kRevoked, kWriteRefused}) - lost);
-}
-
-// What the scheduler has met since it started; only labels are forgotten again.
-void VocabularyMetrics(const model::State& state, Metrics& metrics) {
-  const model::Vocabulary& vocabulary = state.vocabulary();
-  metrics.Family("berth_vocabulary_entries", "gauge", "Distinct values met so far, by table.");
-  const std::array<std::pair<std::string_view, uint32_t>, 11> tables = {
-      {{"bundles", vocabulary.bundles.size()},
-       {"classes", vocabulary.classes.size()},
-       {"labels", state.labels().live()},
-       {"name_lists", vocabulary.name_lists.size()},
-       {"names", vocabulary.names.size()},
-       {"preferences", vocabulary.preferences.size()},
-       {"resource_groups", vocabulary.resource_groups.size()},
-       {"resources", vocabulary.resources.size()},
-       {"selectors", vocabulary.selectors.size()},
-       {"taints", vocabulary.taints.size()},
-       {"tolerations", vocabulary.tolerations.size()}}};
-  for (const auto& [table, entries] : tables) {
-    metrics.Value(fmt::format("berth_vocabulary_entries{{table=\"{}\"}}", table), entries);
-  }
-}
-
-// Those that kube-scheduler has are named as there.
-void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
-  const cycle::Counters& engine = scheduler.engine().counters();
-  metrics.Counter("scheduler_preemption_attempts_total",
-                  "Pods that fitted nowhere and asked whose room they may take.",
-                  engine.preemption_attempts);
-  metrics.Family("scheduler_preemption_victims", "histogram", "Pods chosen to be evicted at once.");
-  uint64_t count = 0;
-  for (size_t i = 0; i < engine.preemptions_by_victims.size(); ++i) {
-    count += engine.preemptions_by_victims[i];
-    const bool last = i + 1 == engine.preemptions_by_victims.size();
-    metrics.Value(fmt::format("scheduler_preemption_victims_bucket{{le=\"{}\"}}",
-                              last ? "+Inf" : std::to_string(uint64_t{1} << i)),
-                  count);
-  }
-  metrics.Value("scheduler_preemption_victims_sum", engine.victims);
-  metrics.Value("scheduler_preemption_victims_count", count);
-  metrics.Family("berth_evictions_total", "counter",
-                 "Evictions for preemptions, and answers to them, by what became of them.");
-  const Evictor::Counters& evictor = scheduler.evictor().counters();
-  const std::array<std::pair<std::string_view, uint64_t>, 6> outcomes = {
-      {{"done", evictor.evicted},
-       {"given_up", evictor.given_up},
-       {"not_sent", evictor.not_sent},
-       {"refused", evictor.refused},
-       {"spared", evictor.spared},
-       {"unknown", evictor.unknown}}};
-  for (const auto& [outcome, value] : outcomes)
-    metrics.Value(fmt::format("berth_evictions_total{{outcome=\"{}\"}}", outcome), value);
-  PromiseMetrics(scheduler.engine().state(), metrics);
-}
-
-env::HttpResponse MetricsText(const Scheduler& scheduler) {
-  const SchedulerCounters& counters = scheduler.counters();
-  const Binder::Counters& binder = scheduler.binder().counters();
-  const StatusWriter::Counters& status = scheduler.status().counters();
-  const cycle::Counters& engine = scheduler.engine().counters();
-  Metrics metrics;
-  metrics.Family("scheduler_schedule_attempts_total", "counter",
-                 "Attempts to find pods a node, by how they ended.");
-  metrics.Value(R"(scheduler_schedule_attempts_total{result="scheduled"})", counters.scheduled);
-  metrics.Value(R"(scheduler_schedule_attempts_total{result="unschedulable"})",
-                counters.unschedulable);
-  metrics.Value(R"(scheduler_schedule_attempts_total{result="error"})", counters.errors);
-  metrics.Gauge("berth_waiting_pods", "Pods that wait for a node.",
-                scheduler.engine().lines().pods_count());
-  metrics.Gauge("berth_nodes", "Nodes that exist.",
-                scheduler.engine().state().nodes().present_count());
-  VocabularyMetrics(scheduler.engine().state(), metrics);
-  metrics.Gauge("berth_nodes_left_out",
-                "Nodes that are beyond a limit, with all or with some of their resources.",
-                scheduler.left_out().size());
-  metrics.Gauge("berth_claims", "Claims in the ledger.",
-                scheduler.engine().state().ledger().claims_live());
-  metrics.Counter("berth_cycles_total", "Scheduling cycles.", counters.cycles);
-  metrics.Counter("berth_decisions_total", "Pods that a cycle placed.", engine.decisions);
-  metrics.Counter("berth_missed_wakes_total",
-                  "Waiting lines that could be placed and were not woken: a bug each.",
-                  engine.missed_wakes);
-  metrics.Counter("berth_audit_findings_total", "Discrepancies of the ledger: a bug each.",
-                  counters.audit_findings);
-  metrics.Counter("berth_undecodable_objects_total", "Objects that could not be read.",
-                  counters.undecodable);
-  metrics.Family("berth_bindings_total", "counter", "Bindings by what became of them.");
-  const std::array<std::pair<std::string_view, uint64_t>, 6> outcomes = {
-      {{"done", binder.done},
-       {"conflict", binder.conflicts},
-       {"gone", binder.gone},
-       {"refused", binder.refused},
-       {"unknown", binder.unknown},
-       {"withdrawn", binder.withdrawn}}};
-  for (const auto& [outcome, value] : outcomes) {
-    metrics.Value(fmt::format("berth_bindings_total{{outcome=\"{}\"}}", outcome), value);
-  }
-  PreemptionMetrics(scheduler, metrics);
-  metrics.Gauge("berth_bindings_open", "Bindings on their way.", scheduler.binder().size());
-  metrics.Counter("berth_conditions_total", "Conditions of pods written.", status.conditions);
-  metrics.Counter("berth_conditions_reads_failed_total",
-                  "Reads of what became of a condition's write that told nothing.",
-                  status.reads_failed);
-  metrics.Counter("berth_events_total", "Events written.", status.events);
-  metrics.Counter("berth_events_dropped_total", "Events that found the queue full.",
-                  status.events_dropped);
-  metrics.Gauge("berth_calls_in_flight", "Calls to the API server on their way.",
-                scheduler.client().calls_in_flight());
-  return Answer(200, "text/plain; version=0.0.4", metrics.Take());
-}
-
 }  // namespace
 
 env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest& request) {
@@ -741,12 +582,9 @@ env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest
   if (path == "/debug/why") return Why(scheduler, Parameter(target, "pod"));
   if (path == "/debug/ledger") return Ledger(scheduler, target);
   if (path == "/debug/queues") return AnswerJson(QueuesJson(scheduler));
-  if (path == "/metrics") return MetricsText(scheduler);
-  if (path == "/healthz" || path == "/livez") return Answer(200, "text/plain", "ok");
-  if (path == "/readyz") {
-    return scheduler.synced() ? Answer(200, "text/plain", "ok")
-                              : Answer(503, "text/plain", "the cluster is still being listed");
-  }
+  if (path == "/metrics") return Answer(200, "text/plain; version=0.0.4", MetricsText(scheduler));
+  if (std::optional<env::HttpResponse> probe = AnswerProbe(scheduler, target))
+    return *std::move(probe);
   return Problem(404, "NotFound", fmt::format("nothing is served at {}", path));
 }
 

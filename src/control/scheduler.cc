@@ -107,6 +107,9 @@ Scheduler::Scheduler(SchedulerOptions options)
     namespaces_ = quota_ ? quota_->namespaces_watch()
                          : client_.Watch({.resource = {.version = "v1", .plural = "namespaces"}});
   }
+  if (!options_.leader_election) return;
+  election_.emplace(*options_.leader_election);
+  client_.StopWrites();
 }
 
 bool Scheduler::ours(std::string_view scheduler_name) const {
@@ -117,7 +120,10 @@ bool Scheduler::ours(std::string_view scheduler_name) const {
 // ---- The loop --------------------------------------------------------------------------------
 
 void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
+  // First of all: after a pause the lease may be over.
+  if (election_) Elect(now, input, out);
   if (const auto* request = std::get_if<env::RequestArrived>(&input)) {
+    if (request->exchange == kStopExchange) return Stop(now, out);
     out.emplace_back(env::Respond{.exchange = request->exchange,
                                   .response = AnswerDebug(*this, request->request)});
     return;
@@ -125,15 +131,31 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Handle(now, input, out, events);
   Handle(now, events, out);
+  // A replica that has not read all yet would only keep others from leading.
+  if (election_ && client_.synced()) election_->Stand();
+  if (barrier_.stands()) PassBarrier(now, out);
   if (volumes_) PumpVolumes(now, out);
+  if (stopping_) FinishStop(now, out);
   if (!std::holds_alternative<env::Tick>(input)) {
     EndEvictions(now);
-    status_.SendEvents(now, client_, out);
+    if (may_write()) status_.SendEvents(now, client_, out);
     return;
   }
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
-  ReadPods(now, out);
+  if (may_write()) ReadPods(now, out);
   binder_.Pump(now, client_, out);
+  if (may_write()) {
+    PumpWrites(now, out);
+  } else {
+    EndEvictions(now);
+  }
+  // Between cycles that have more to do, what waits is not expected to have been looked at.
+  const bool idle = may_decide() && engine_.wake_at() > now;
+  if (watchdog_due_ && now >= next_watchdog_ && idle) Watchdog(now, out);
+}
+
+// What follows from decisions and objects, and is due.
+void Scheduler::PumpWrites(Instant now, env::Outbox& out) {
   evictor_.Pump(now,
                 {.wanted = [this](const Evictor::Victim& victim) { return Wanted(victim); },
                  .goes_after =
@@ -144,22 +166,21 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
                 client_, out);
   EndEvictions(now);
   status_.Pump(now, client_, out);
+  if (!client_.synced()) return;
   // Its members and its class may be read after a group.
-  if (client_.synced()) groups_.Pump(now, client_, out);
+  groups_.Pump(now, client_, out);
   // Of a workload whose queues are not read yet nothing is due.
-  if (quota_ && client_.synced()) {
-    quota_->Pump(now, engine_.state(), client_, out);
-    for (const CohortFault& fault : quota_->TakeCohortFaults()) status_.CohortIsAtFault(now, fault);
-  }
-  // Between cycles that have more to do, what waits is not expected to have been looked at.
-  const bool idle = may_decide() && engine_.wake_at() > now;
-  if (watchdog_due_ && now >= next_watchdog_ && idle) Watchdog(now, out);
+  if (!quota_) return;
+  quota_->Pump(now, engine_.state(), client_, out);
+  for (const CohortFault& fault : quota_->TakeCohortFaults()) status_.CohortIsAtFault(now, fault);
 }
 
 Instant Scheduler::wake_at() const {
-  Instant at =
-      std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(), evictor_.wake_at()});
+  Instant at = std::min(client_.wake_at(), binder_.wake_at());
   if (volumes_) at = std::min(at, volumes_->wake_at());
+  if (election_) at = std::min({at, election_->wake_at(), barrier_.wake_at()});
+  if (!may_write()) return at;
+  at = std::min({at, status_.wake_at(), evictor_.wake_at()});
   if (client_.synced()) at = std::min(at, groups_.wake_at());
   if (quota_ && client_.synced()) at = std::min(at, quota_->wake_at());
   if (!may_decide()) return at;
@@ -175,7 +196,7 @@ void Scheduler::Handle(Instant now, std::vector<client::Event>& events, env::Out
 }
 
 bool Scheduler::may_decide() const {
-  return client_.synced() &&
+  return may_write() && client_.synced() &&
          client_.calls_queued(client::Priority::kHigh) < options_.bindings_queued_max;
 }
 
@@ -245,7 +266,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     FollowUp(engine_.state().FindPod(what.pod.uid));
     return;
   }
-  if (groups_.OnCallDone(now, event)) return;
+  if (barrier_.OnCallDone(now, event) || groups_.OnCallDone(now, event)) return;
   if (volumes_ && volumes_->OnCallDone(event)) return;
   if (quota_) {
     if (const auto result = quota_->OnCallDone(now, event)) return OnReservation(now, *result, out);
@@ -261,6 +282,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
 void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (event.change == client::Change::kDeleted) {
     Apply(model::PodRemove{.uid = event.uid});
+    metrics_.Forget(event.uid);
     left_alone_.erase(event.uid);
     const auto unread = unread_.find(KeyOf(event));
     if (unread != unread_.end() && unread->second.event.uid == event.uid) unread_.erase(unread);
@@ -314,6 +336,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   left_alone_.erase(event.uid);
   if (!waits) {
     status_.Forget(event.uid);
+    if (!binder_.busy(event.uid)) metrics_.Forget(event.uid);
     if (facts->terminating && pod->node_name.empty()) {
       Withdraw(now, event.uid);
     }
@@ -321,6 +344,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   }
   if (!waits_for.empty()) return WaitForClaims(*pod, waits_for);
   if (!facts->ours) NoteLeftAlone(*pod);
+  if (facts->ours && pod->spec->scheduling_gates.empty()) metrics_.Waits(now, event.uid);
   if (mine) OnWaitingPod(*pod);
 }
 
@@ -833,6 +857,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
     // What it said of waiting is over; the API server's binding sets the condition.
     status_.Want(state.UidOf(bind.pod_uid), {.reason = {}, .message = {}});
     status_.WantNomination(state.UidOf(bind.pod_uid), std::nullopt);
+    metrics_.Decided(now, state.UidOf(bind.pod_uid));
     Binder::Attempt attempt{.pod = RefOf(bind.pod),
                             .scheduler_name = SchedulerOf(bind.pod),
                             .node = std::string(state.NameOf(place.node_name)),
@@ -853,6 +878,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
   for (const model::PodId pod : plan.evicted) FollowUp(pod);
   counters_.unschedulable += plan.refused.size();
   for (const model::PodRefused& refused : plan.refused) {
+    metrics_.FoundNoNode(state.UidOf(refused.pod_uid), SchedulerOf(refused.pod));
     Bytes message = messages[refused.refusal];
     if (const model::LostPromise& lost = state.pods().at(refused.pod).lost;
         lost.why != model::ReasonKind::kNone) {
@@ -893,6 +919,7 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
                                            : *result.outcome);
     if (result.outcome->outcome == model::WriteOutcome::kDone) {
       ++counters_.scheduled;
+      metrics_.Bound(now, attempt.pod.uid, attempt.scheduler_name);
       status_.Forget(attempt.pod.uid);
       status_.Scheduled(
           now,
@@ -900,6 +927,7 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
     }
     if (result.outcome->outcome == model::WriteOutcome::kRefused) {
       ++counters_.errors;
+      metrics_.Refused(attempt.scheduler_name);
       const std::string text = fmt::format("binding rejected: {}", result.status.message);
       Say(out, env::LogLevel::kWarning,
           fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
@@ -918,6 +946,7 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
   Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
   if (!came_true) return;
   ++counters_.scheduled;
+  metrics_.Bound(now, attempt.pod.uid, attempt.scheduler_name);
   status_.Scheduled(
       now, {.pod = attempt.pod, .scheduler_name = attempt.scheduler_name, .node = attempt.node});
 }
@@ -979,6 +1008,11 @@ void Scheduler::AddTo(Hasher& hasher) const {
   if (quota_) quota_->AddTo(hasher);
   if (volumes_) volumes_->AddTo(hasher);
   if (spread_defaults_) spread_defaults_->AddTo(hasher);
+  if (election_) {
+    election_->AddTo(hasher);
+    barrier_.AddTo(hasher);
+  }
+  hasher.Add(stopping_).Add(stopped_);
   hasher.Add(reads_.size());
   hasher.AddEach(reads_, [](Hasher& one, const auto& entry) {
     one.AddCall(entry.first).Add(entry.second.pod.uid).AddCall(entry.second.write);

@@ -13,8 +13,11 @@
 #include "codec/decode.h"
 #include "control/binder.h"
 #include "control/evictor.h"
+#include "control/freshness.h"
 #include "control/groups.h"
+#include "control/leader_election.h"
 #include "control/quota.h"
+#include "control/scheduling_metrics.h"
 #include "control/spread_defaults.h"
 #include "control/status_writer.h"
 #include "control/volumes.h"
@@ -54,6 +57,9 @@ struct SchedulerOptions {
   // Whether Kueue's queues are read, and Workloads get the quota that they have.
   bool quota = false;
   Quota::Options quota_options = {};
+  // Of several replicas the one that holds the lease decides and writes; nothing: this is the only
+  // one.
+  std::optional<LeaderElectionOptions> leader_election = {};
   // Test code only: the defect "binding repeated after an unknown outcome".
   bool planted_repeat_binding = false;
   // Test code only: the defect "a binding names the node of the plan's binding before it".
@@ -66,6 +72,8 @@ struct SchedulerOptions {
   bool planted_evict_again = false;
   // Test code only: "a preemption is kept although an eviction was refused".
   bool planted_keep_refused = false;
+  // Test code only: "who begins to lead decides on what it knows".
+  bool planted_no_barrier = false;
 };
 
 // A pod that the scheduler can't take as it is: not readable, or asking for more than the model
@@ -83,7 +91,13 @@ struct SchedulerCounters {
   uint64_t errors = 0;          // Bindings, nominations and evictions that were refused.
   uint64_t undecodable = 0;     // Objects that could not be read.
   uint64_t audit_findings = 0;  // Discrepancies of the ledger: a bug each.
+  uint64_t leases_lost = 0;
+  uint64_t under_way_at_loss = 0;  // Writes that had left when a lease was lost, in sum.
 };
+
+// The exchange by which the process asks its scheduler to stop: no transport gives this number. It
+// is answered once nothing is under way any more and the lease is given back.
+inline constexpr env::ExchangeId kStopExchange{(uint64_t{1} << 56) - 1};
 
 // The scheduler's event loop: watches pods and nodes, turns them into facts, lets the engine
 // decide, writes bindings, conditions and events, and turns the outcomes back into facts.
@@ -91,6 +105,13 @@ struct SchedulerCounters {
 // Inputs are only recorded; decisions are made on Tick, when no input waits, and not before pods
 // and nodes have both been listed (D10). All state is rebuilt from API objects alone. It is also a
 // server: GET /debug/why?pod=NAMESPACE/NAME, /debug/ledger, /metrics, /healthz, /livez, /readyz.
+//
+// With a leader election it watches and keeps the ledger always, and decides and writes only while
+// it leads (docs/design/0024-leader-election.md):
+//
+//   standby ──has the lease──> freshness barrier ──knows what the last leader did──> leads
+//      ^                              │                                                │
+//      └──────────lease lost, stop: what waits to be sent is taken back────────────────┘
 class Scheduler final : public env::Actor {
  public:
   explicit Scheduler(SchedulerOptions options);
@@ -106,6 +127,13 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] bool spreads_by_default() const { return spread_defaults_.has_value(); }
   [[nodiscard]] bool gives_quota() const { return quota_.has_value(); }
   [[nodiscard]] bool synced() const { return client_.synced(); }
+  // Whether it may decide and write: it leads, or is alone, and is not to stop.
+  [[nodiscard]] bool may_write() const {
+    return !stopping_ && (!election_ || (election_->leads() && !barrier_.stands()));
+  }
+  [[nodiscard]] bool stopping() const { return stopping_; }
+  // Null: it is the only one.
+  [[nodiscard]] const LeaderElection* election() const { return election_ ? &*election_ : nullptr; }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
   [[nodiscard]] const client::Client& client() const { return client_; }
   // The resourceVersions that what it knows of pods, nodes and budgets is complete up to; empty
@@ -133,6 +161,8 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const Quota* quota() const { return quota_ ? &*quota_ : nullptr; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
+  [[nodiscard]] const SchedulingMetrics& metrics() const { return metrics_; }
+  [[nodiscard]] bool passes_barrier() const { return barrier_.stands(); }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
   [[nodiscard]] const UnreadPod* unread(std::string_view key) const;
   // Why it leaves a waiting pod alone: another scheduler's, or asks for what berth does not do.
@@ -205,6 +235,13 @@ class Scheduler final : public env::Actor {
   void Learn(Instant now, const Bytes& object, env::Outbox& out);
   void Withdrawn(Instant now, const Binder::Attempt& attempt);
 
+  void Elect(Instant now, const env::Input& input, env::Outbox& out);
+  void TakeBack(Instant now);
+  void Stop(Instant now, env::Outbox& out);
+  void PassBarrier(Instant now, env::Outbox& out);
+  void FinishStop(Instant now, env::Outbox& out);
+  void PumpWrites(Instant now, env::Outbox& out);
+
   [[nodiscard]] bool may_decide() const;
   void Decide(Instant now, env::Outbox& out);
   void CarryOut(Instant now, const model::Plan& plan, env::Outbox& out);
@@ -240,11 +277,16 @@ class Scheduler final : public env::Actor {
   std::map<std::string, std::string> left_out_;
   bool turned_away_ = false;  // A pod found no room since all were last read again.
   Instant next_watchdog_;
+  std::optional<LeaderElection> election_;
+  FreshnessBarrier barrier_;
+  bool stopping_ = false;
+  bool stopped_ = false;       // It was told so.
   bool watchdog_due_ = false;  // Something happened since the last one.
   Instant next_audit_;
   uint64_t drops_told_ = 0;         // Dropped events that the log has told of.
   uint64_t missed_wakes_told_ = 0;  // Missed wake-ups, likewise.
   SchedulerCounters counters_;
+  SchedulingMetrics metrics_;
 };
 
 }  // namespace berth::control

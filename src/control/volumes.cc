@@ -627,6 +627,13 @@ std::vector<Binder::Attempt> Volumes::WithdrawNode(std::string_view node) {
   return attempts;
 }
 
+std::vector<Binder::Attempt> Volumes::WithdrawAll() {
+  std::vector<Binder::Attempt> attempts;
+  for (auto& [uid, held] : held_) attempts.push_back(std::move(held.attempt));
+  held_.clear();
+  return attempts;
+}
+
 // What claims, volumes and classes say follows from what the client holds, which is hashed there;
 // versions are not, but for their order.
 void Volumes::AddTo(Hasher& hasher) const {

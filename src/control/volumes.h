@@ -88,6 +88,7 @@ class Volumes {
   // Takes a binding back that is held. Nothing when there is none.
   std::optional<Binder::Attempt> Withdraw(std::string_view uid);
   std::vector<Binder::Attempt> WithdrawNode(std::string_view node);
+  std::vector<Binder::Attempt> WithdrawAll();
 
   void AddTo(Hasher& hasher) const;
 

@@ -28,6 +28,12 @@ std::optional<std::string> BoundPod(std::string_view target) {
   return std::string(target.substr(0, middle)) + "/" + std::string(target.substr(middle + 6));
 }
 
+constexpr std::string_view kLeaseKey = "leases.coordination.k8s.io/kube-system/kube-scheduler";
+// For which others leave the lease alone; a leader ends before.
+constexpr Duration kLeaseDuration = Duration::Seconds(15);
+// Calls of the standby begin here.
+constexpr uint64_t kStandbyCalls = uint64_t{1} << 40;
+
 std::string MetadataUid(std::string_view object) {
   return codec::StringMember(codec::Member(object, "metadata"), "uid");
 }
@@ -41,6 +47,7 @@ bool Names(const Truth::PodFacts& pod) {
 
 void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
   ++commits_;
+  if (record.key == kLeaseKey) OnLease(now, record);
   const Truth::Change change = truth_.Apply(record);
   NoteWaiting(record);
   if (change.pod_before && change.pod_after && change.pod_before->uid == change.pod_after->uid) {
@@ -192,7 +199,8 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
   if (party == Party::kUsers) {
     if (const auto bound = BoundPod(request.request.target)) users_bind_.insert(*bound);
   }
-  if (party != Party::kScheduler) return;
+  if (!IsScheduler(party)) return;
+  if (!identities_.empty()) CheckLease(now, party, request.request);
   if (request.request.method == env::Method::kDelete) return OnEviction(now, request.request);
   if (request.request.method == env::Method::kPatch) return OnPatch(request);
   if (request.request.method == env::Method::kGet) {
@@ -339,17 +347,19 @@ void Checkers::OnControllersRestarted() {
 }
 
 void Checkers::OnDelivered(Party party, const env::Input& input) {
-  if (party != Party::kScheduler) return;
+  if (!IsScheduler(party)) return;
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) OnFailed(*failed);
-  if (const auto* data = std::get_if<env::StreamData>(&input)) {
+  // What the other replica hears says nothing of what the leader knows.
+  const bool leads = identities_.empty() || party == leader_;
+  if (const auto* data = std::get_if<env::StreamData>(&input); data != nullptr && leads) {
     OnPodsHeard(data->data.view());
     OnWorkloadsHeard(data->data.view());
   }
   const auto* response = std::get_if<env::Response>(&input);
   if (response == nullptr) return;
   nominating_.erase(response->call.value);
-  OnWorkloadsHeard(response->response.body.view());
-  if (response->response.body.view().contains(R"("kind":"PodList")")) {
+  if (leads) OnWorkloadsHeard(response->response.body.view());
+  if (leads && response->response.body.view().contains(R"("kind":"PodList")")) {
     OnPodsHeard(response->response.body.view());
   }
   const auto at = sent_.find(response->call.value);
@@ -381,23 +391,73 @@ void Checkers::OnFailed(const env::CallFailed& failed) {
   sent_.erase(at);
 }
 
-void Checkers::OnSchedulerRestarted() {
+void Checkers::NoteStrays() {
   for (const auto& [uid, turn] : open_bindings_) {
     if (!bound_uids_.contains(uid)) strays_.insert(uid);
   }
-  // A new scheduler lists before it decides: that is reading.
   open_bindings_.clear();
-  nominating_.clear();
-  sent_.clear();
-  stages_.clear();
 }
 
-void Checkers::OnSchedulerStep(Instant now, const model::State& state) {
+void Checkers::ForgetCalls(Party party) {
+  const auto of_party = [&](uint64_t call) {
+    return identities_.empty() || (call >= kStandbyCalls) == (party == Party::kStandby);
+  };
+  std::erase_if(nominating_, [&](const auto& entry) { return of_party(entry.first); });
+  std::erase_if(sent_, [&](const auto& entry) { return of_party(entry.first); });
+}
+
+void Checkers::OnSchedulerRestarted(Party party) {
+  // A new scheduler lists before it decides: that is reading.
+  if (identities_.empty() || party == leader_) NoteStrays();
+  ForgetCalls(party);
+  stages_.erase(party);
+}
+
+// ---- Of two replicas -------------------------------------------------------------------------
+
+void Checkers::OnReplicaStarted(Party party, std::string identity) {
+  identities_[party] = std::move(identity);
+}
+
+void Checkers::OnLease(Instant now, const env::JournalRecord& record) {
+  const std::string holder =
+      codec::StringMember(codec::Member(record.value.view(), "spec"), "holderIdentity");
+  renewed_at_ = now;
+  if (holder == holder_) return;
+  holder_ = holder;
+  pods_at_lease_ = truth_.pods_revision();
+  nodes_at_lease_ = truth_.nodes_revision();
+}
+
+void Checkers::OnLeads(Instant now, Party party, uint64_t pods_version, uint64_t nodes_version) {
+  // The barrier is reading, as a new scheduler's lists are.
+  if (party != leader_) NoteStrays();
+  leader_ = party;
+  if (pods_version >= pods_at_lease_ && nodes_version >= nodes_at_lease_) return;
+  Report(now, fmt::format("{} begins to lead with pods of version {} and nodes of {}, and those of "
+                          "{} and {} were there before it got the lease",
+                          ToString(party), pods_version, nodes_version, pods_at_lease_,
+                          nodes_at_lease_));
+}
+
+// Invariant 8: no write of who is not the leader.
+void Checkers::CheckLease(Instant now, Party party, const env::HttpRequest& request) {
+  const bool of_lease = request.target.find("/leases") != std::string::npos;
+  if (of_lease || request.method == env::Method::kGet) return;
+  const std::string& identity = identities_.at(party);
+  if (holder_ == identity && now < renewed_at_ + kLeaseDuration) return;
+  Report(now, fmt::format("{} writes {} {} and does not hold the lease: {} does", identity,
+                          ToString(request.method), request.target,
+                          holder_.empty() ? "nobody" : holder_));
+}
+
+void Checkers::OnSchedulerStep(Instant now, const model::State& state, Party party) {
   const model::PodTable& pods = state.pods();
-  stages_.resize(pods.size());
+  Stages& stages = stages_[party];
+  stages.resize(pods.size());
   for (uint32_t row = 0; row < pods.size(); ++row) {
     const model::PodId id{row};
-    auto& [uid, stage] = stages_[row];
+    auto& [uid, stage] = stages[row];
     if (!pods.used(id)) {
       uid = 0;
       continue;
@@ -448,6 +508,11 @@ void Checkers::AddTo(Hasher& hasher) const {
   for (const std::set<std::string>* strays : {&strays_, &stray_pods_, &users_bind_}) {
     hasher.Add(strays->size());
     for (const std::string& uid : *strays) hasher.Add(uid);
+  }
+  for (const auto& [party, identity] : identities_) hasher.Add(party).Add(identity);
+  if (!identities_.empty()) {
+    hasher.Add(leader_).Add(holder_).Add(renewed_at_.ns);
+    hasher.Add(pods_at_lease_).Add(nodes_at_lease_);
   }
   hasher.AddHistory(last_turn_).Add(sent_.size());
   hasher.AddEach(sent_, [&](Hasher& one, const auto& entry) {

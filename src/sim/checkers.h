@@ -36,10 +36,17 @@ class Checkers {
   void OnDelivered(Party party, const env::Input& input);
   // What the earlier life sent and nobody has learnt of may be carried out when the new one has
   // listed: it decided without it. Nothing but the node's own admission can help then.
-  void OnSchedulerRestarted();
+  void OnSchedulerRestarted(Party party = Party::kScheduler);
+  // Of two replicas: whoever bears such an identity may write while the lease names it (invariant
+  // 8). To be told at the start of each life.
+  void OnReplicaStarted(Party party, std::string identity);
+  // It begins to decide, on pods and nodes up to these versions: it must know what was written
+  // before it got the lease (D11). What the last leader sent and nobody has learnt of may be
+  // carried out still.
+  void OnLeads(Instant now, Party party, uint64_t pods_version, uint64_t nodes_version);
   // What the scheduler knows after a step: each pod stays in its stage or makes one allowed jump
   // (model/lifecycle.h).
-  void OnSchedulerStep(Instant now, const model::State& state);
+  void OnSchedulerStep(Instant now, const model::State& state, Party party = Party::kScheduler);
 
   // Whether the pods of a node ask for more than it offers beside such a stray binding: the node
   // will refuse some.
@@ -63,6 +70,10 @@ class Checkers {
   void AddTo(Hasher& hasher) const;
 
  private:
+  void OnLease(Instant now, const env::JournalRecord& record);
+  void CheckLease(Instant now, Party party, const env::HttpRequest& request);
+  void ForgetCalls(Party party);
+  void NoteStrays();
   void CheckPod(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after);
   void CheckRun(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after);
   void OnCreation(const env::HttpRequest& request);
@@ -111,7 +122,15 @@ class Checkers {
   std::set<std::string> strays_;
   std::set<std::string> users_bind_;  // Pods, by key.
   // After the scheduler's last step, by row: the hash of the uid of a pod, and its stage.
-  std::vector<std::pair<uint64_t, model::PodStage>> stages_;
+  using Stages = std::vector<std::pair<uint64_t, model::PodStage>>;
+  std::map<Party, Stages> stages_;
+  // Of two replicas: their identities, who writes, and the lease as it is durable.
+  std::map<Party, std::string> identities_;
+  Party leader_ = Party::kScheduler;
+  std::string holder_;
+  Instant renewed_at_;
+  uint64_t pods_at_lease_ = 0;  // The last changes before it got that holder.
+  uint64_t nodes_at_lease_ = 0;
   uint64_t commits_ = 0;
   uint64_t bindings_ = 0;
   std::set<std::string> evicting_;  // Uids of pods whose deletion the scheduler sent, ...

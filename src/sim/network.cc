@@ -79,6 +79,8 @@ std::string_view ToString(Party party) {
       return "nodes";
     case Party::kUsers:
       return "users";
+    case Party::kStandby:
+      return "standby";
   }
   return "nobody";
 }

@@ -17,8 +17,12 @@
 namespace berth::sim {
 
 // The clients of the simulated API server.
-enum class Party : uint8_t { kScheduler, kControllers, kNodes, kUsers };
-inline constexpr size_t kPartiesCount = 4;
+enum class Party : uint8_t { kScheduler, kControllers, kNodes, kUsers, kStandby };
+inline constexpr size_t kPartiesCount = 5;
+// The two replicas of the scheduler; the second is in worlds with replicas only.
+[[nodiscard]] constexpr bool IsScheduler(Party party) {
+  return party == Party::kScheduler || party == Party::kStandby;
+}
 [[nodiscard]] std::string_view ToString(Party party);
 
 // Where an input is to be delivered: to the server or to one client.

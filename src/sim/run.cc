@@ -158,6 +158,7 @@ RunResult ResultOf(const RunOptions& options, const World& world, Instant start)
           .evictions = world.checkers().evictions(),
           .charged = world.checkers().budgets().charged(),
           .steps = world.steps(),
+          .terms = world.terms(),
           .length = world.now() - start,
           .hash = world.trace_hash() ^ world.Hash(),
           .trace = world.trace()};
@@ -258,6 +259,14 @@ constexpr auto kPlantedBugs = std::to_array<NamedBug>({
     {.name = "bindings-lost-at-a-crash",
      .bugs = {.tampering = Tampering::kBindingsLost},
      .sign = "it must have a single home"},
+    {.name = "leader-trusts-itself",
+     .bugs = {.leader_trusts_itself = true},
+     .sign = "and does not hold the lease",
+     .replicas = true},
+    {.name = "leads-without-barrier",
+     .bugs = {.leads_without_barrier = true},
+     .sign = "were there before it got the lease",
+     .replicas = true},
 });
 
 }  // namespace
@@ -351,6 +360,7 @@ WorldOptions OptionsOf(const RunOptions& options) {
                      .load = {},
                      .faults = FaultPlan::Draw(prng),
                      .bugs = options.bugs,
+                     .replicas = options.replicas,
                      .trace = options.trace};
   world.load.faults = world.faults;
   if (!options.faults) world.faults = FaultPlan::None();

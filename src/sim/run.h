@@ -17,6 +17,7 @@ struct RunOptions {
   // Without, the users' re-creations of pods and nodes remain: they are what is wanted.
   bool faults = true;
   bool trace = false;
+  bool replicas = false;         // Two schedulers, of which one leads.
   uint64_t commits_min = 2'000;  // The load is repeated until so many writes were accepted.
 };
 
@@ -29,8 +30,9 @@ struct RunResult {
   uint64_t evictions = 0;  // Of the scheduler.
   uint64_t charged = 0;    // Evictions by users that a budget paid for.
   uint64_t steps = 0;
-  Duration length;    // Simulated.
-  uint64_t hash = 0;  // Of everything that was delivered and of the last state.
+  uint64_t terms = 0;  // How often a replica began to lead.
+  Duration length;     // Simulated.
+  uint64_t hash = 0;   // Of everything that was delivered and of the last state.
   std::string trace;
 };
 
@@ -64,6 +66,7 @@ struct NamedBug {
   std::string_view name;
   PlantedBugs bugs;
   std::string_view sign;  // What the violation that it is found by says.
+  bool replicas = false;  // It is a defect of replicas: RunOptions.
 };
 [[nodiscard]] std::span<const NamedBug> AllPlantedBugs();
 // Those that take an order of events which chance seldom brings: the explorer finds them

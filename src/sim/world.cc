@@ -29,6 +29,11 @@ constexpr uint32_t kPerMessage = 8;
 // Steps of the scheduler between two comparisons with the objects, each of which takes about as
 // long as fifty steps.
 constexpr uint32_t kCompareEvery = 250;
+// Shorter and longer than the lease and its renewal.
+constexpr Duration kPauseMax = Duration::Seconds(40);
+// Of replicas: how likely it is, each time processes may fail, that something befalls the leader.
+constexpr Ratio kLeaderDisturbed{1, 400};
+constexpr uint64_t kStandbyCalls = uint64_t{1} << 40;
 // Shorter and longer than the 40 s after which a node counts as lost.
 constexpr Duration kNodeAwayMax = Duration::Seconds(120);
 
@@ -133,6 +138,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
   options.planted_outcome_by_name = bugs.failure_handled_by_name;
   options.planted_evict_again = bugs.victims_chosen_again;
   options.planted_keep_refused = bugs.refused_eviction_waited_for;
+  options.planted_no_barrier = bugs.leads_without_barrier;
   options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
                            .ledger_by_name = bugs.ledger_keyed_by_name,
                            .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
@@ -197,8 +203,24 @@ World::World(const WorldOptions& options)
       controllers_(ControllersOptions(prng_.Next(), options_.bugs)),
       nodes_(NodesOptions(prng_.Next(), options)),
       users_(MakeUsers(prng_.Next(), options)) {
+  if (options.replicas) {
+    scheduler_ = MakeScheduler(Party::kScheduler);
+    standby_.emplace(MakeScheduler(Party::kStandby));
+  }
   if (options.play) off_ = options.play->off;
   for (const std::string& name : off_) CHECK(nodes_.SetOnline(name, false));
+}
+
+control::Scheduler World::MakeScheduler(Party party) {
+  control::SchedulerOptions options = SchedulerOptions(prng_.Next(), options_.bugs);
+  if (!options_.replicas) return control::Scheduler(std::move(options));
+  if (party == Party::kStandby) options.client.first_call = kStandbyCalls;
+  options.leader_election =
+      control::LeaderElectionOptions{.identity = fmt::format("{}-{}", ToString(party), ++lives_),
+                                     .client = {.seed = prng_.Next()},
+                                     .planted_trusts_itself = options_.bugs.leader_trusts_itself};
+  checkers_.OnReplicaStarted(party, options.leader_election->identity);
+  return control::Scheduler(std::move(options));
 }
 
 env::Actor& World::ActorOf(Party party) {
@@ -211,6 +233,8 @@ env::Actor& World::ActorOf(Party party) {
       return nodes_;
     case Party::kUsers:
       return users_;
+    case Party::kStandby:
+      return *standby_;
   }
   return users_;
 }
@@ -226,7 +250,15 @@ Instant World::TickAt(const env::Actor& actor, const Pulse& pulse) const {
 bool World::Step(Instant until) {
   // The earliest of all that may happen; ties go in the order of this list.
   Instant best = std::min(until, next_mishap_);
-  enum class What : uint8_t { kMishap, kServerReturns, kJournal, kNetwork, kServerTick, kTick };
+  enum class What : uint8_t {
+    kMishap,
+    kServerReturns,
+    kJournal,
+    kNetwork,
+    kServerTick,
+    kTick,
+    kResume
+  };
   What what = What::kMishap;
   Party whose = Party::kScheduler;
   const auto consider = [&](Instant at, What kind, Party party) {
@@ -241,7 +273,12 @@ bool World::Step(Instant until) {
   if (server_up_) consider(TickAt(server_, server_pulse_), What::kServerTick, whose);
   for (size_t i = 0; i < kPartiesCount; ++i) {
     const auto party = static_cast<Party>(i);
-    consider(TickAt(ActorOf(party), pulses_[i]), What::kTick, party);
+    if (party == Party::kStandby && !standby_) continue;
+    if (const auto pause = pauses_.find(party); pause != pauses_.end()) {
+      consider(pause->second.until, What::kResume, party);
+    } else {
+      consider(TickAt(ActorOf(party), pulses_[i]), What::kTick, party);
+    }
   }
   if (best >= until) {
     now_ = until;
@@ -271,7 +308,10 @@ bool World::Step(Instant until) {
     case What::kNetwork: {
       auto [at, delivery] = network_.Pop();
       if (!delivery) break;
-      if (!delivery->to.server) {
+      if (const auto pause = pauses_.find(delivery->to.party);
+          !delivery->to.server && pause != pauses_.end()) {
+        pause->second.held.push_back(std::move(delivery->input));
+      } else if (!delivery->to.server) {
         StepParty(delivery->to.party, std::move(delivery->input));
       } else if (server_up_) {
         StepServer(std::move(delivery->input));
@@ -283,6 +323,9 @@ bool World::Step(Instant until) {
       break;
     case What::kTick:
       StepParty(whose, env::Tick{});
+      break;
+    case What::kResume:
+      Resume(whose);
       break;
   }
   return true;
@@ -378,12 +421,14 @@ void World::StepParty(Party party, env::Input input) {
   checkers_.OnDelivered(party, input);
   const bool heard = !std::holds_alternative<env::Tick>(input);
   ActorOf(party).Step(now_, std::move(input), outbox_);
+  if (options_.replicas && IsScheduler(party)) CheckLead(party);  // Before what it sends.
   pulses_[static_cast<size_t>(party)].earliest =
       now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
-  const Fault crash = party == Party::kScheduler ? Fault::kSchedulerCrashed : Fault::kClientCrashed;
+  const Fault crash = IsScheduler(party) ? Fault::kSchedulerCrashed : Fault::kClientCrashed;
   const size_t done = party == Party::kUsers ? SIZE_MAX : DrawCrash(crash);
   const bool dies = done != SIZE_MAX;
   if (dies) outbox_.resize(done);
+  bool stopped = false;
   for (env::Output& output : outbox_) {
     if (auto* send = std::get_if<env::SendRequest>(&output)) {
       TamperSent(options_.bugs.tampering, party, send->request);
@@ -399,47 +444,65 @@ void World::StepParty(Party party, env::Input input) {
       }
     }
   }
+  for (const env::Output& output : outbox_) {
+    const auto* respond = std::get_if<env::Respond>(&output);
+    stopped = stopped || (respond != nullptr && respond->exchange == control::kStopExchange);
+  }
   outbox_.clear();
-  if (party == Party::kScheduler) CheckScheduler();
+  if (IsScheduler(party)) CheckScheduler(party);
   if (party == Party::kControllers && heard) checkers_.OnControllersStep(controllers_.objects());
-  if (!dies) return;
-  counts_.Add(crash);
-  CrashParty(party);
+  if (dies) counts_.Add(crash);
+  if (dies || stopped) CrashParty(party);
 }
 
-void World::CheckScheduler() {
-  for (const std::string& finding : model::Audit(scheduler_.engine().state())) {
+void World::CheckScheduler(Party party) {
+  const control::Scheduler& scheduler = SchedulerOf(party);
+  for (const std::string& finding : model::Audit(scheduler.engine().state())) {
     checkers_.Report(now_, "ledger audit: " + finding);
   }
-  checkers_.OnSchedulerStep(now_, scheduler_.engine().state());
+  checkers_.OnSchedulerStep(now_, scheduler.engine().state(), party);
   // What the scheduler found by itself, and what its watchdog would find.
-  const cycle::Engine& engine = scheduler_.engine();
+  const cycle::Engine& engine = scheduler.engine();
   if (const uint64_t missed = engine.counters().missed_wakes + engine.CountMissedWakes();
       missed > 0) {
     checkers_.Report(now_,
                      fmt::format("a wake-up was missed, of {} in line or with a promise", missed));
   }
-  if (++steps_uncompared_ >= kCompareEvery && CompareWithObjects()) steps_uncompared_ = 0;
+  if (++steps_uncompared_ >= kCompareEvery && CompareWithObjects(scheduler)) steps_uncompared_ = 0;
+}
+
+void World::CheckLead(Party party) {
+  const control::Scheduler& scheduler = SchedulerOf(party);
+  const bool leads = scheduler.may_write();
+  if (leads == std::exchange(led_[party], leads) || !leads) return;
+  ++terms_;
+  checkers_.OnLeads(now_, party, client::Version::Parse(scheduler.pods_version()).value,
+                    client::Version::Parse(scheduler.nodes_version()).value);
 }
 
 bool World::CompareWithObjects() {
+  return CompareWithObjects(scheduler()) && (!standby_ || CompareWithObjects(scheduler_)) &&
+         (!standby_ || CompareWithObjects(*standby_));
+}
+
+bool World::CompareWithObjects(const control::Scheduler& scheduler) {
   const auto reached = [](const std::string& version, uint64_t revision) {
     const client::Version at = client::Version::Parse(version);
     return at.numeric && at.value >= revision;
   };
   const Truth& truth = checkers_.truth();
-  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth.pods_revision()) ||
-      !reached(scheduler_.nodes_version(), truth.nodes_revision()) ||
-      !reached(scheduler_.budgets_version(), truth.budgets_revision()) ||
-      !reached(scheduler_.groups_version(), truth.groups_revision()) ||
-      !reached(scheduler_.classes_version(), truth.classes_revision()) ||
-      !reached(scheduler_.queues_version(), truth.queues_revision())) {
+  if (!scheduler.synced() || !reached(scheduler.pods_version(), truth.pods_revision()) ||
+      !reached(scheduler.nodes_version(), truth.nodes_revision()) ||
+      !reached(scheduler.budgets_version(), truth.budgets_revision()) ||
+      !reached(scheduler.groups_version(), truth.groups_revision()) ||
+      !reached(scheduler.classes_version(), truth.classes_revision()) ||
+      !reached(scheduler.queues_version(), truth.queues_revision())) {
     return false;
   }
   const model::State objects = StateOf(
       truth,
       {.taking = {.scheduler_names = control::SchedulerOptions().scheduler_names}, .groups = true});
-  for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
+  for (const std::string& finding : model::AuditAgainst(scheduler.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }
   return true;
@@ -452,14 +515,46 @@ void World::MaybeFail() {
   if (server_up_ && prng_.Chance(faults[Fault::kServerCrashed])) CrashServer();
   if (prng_.Chance(faults[Fault::kSchedulerCrashed])) {
     counts_.Add(Fault::kSchedulerCrashed);
-    CrashParty(Party::kScheduler);
+    CrashParty(standby_ && prng_.Chance({1, 2}) ? Party::kStandby : Party::kScheduler);
   }
+  if (standby_) DisturbLeader();
   if (prng_.Chance(faults[Fault::kClientCrashed])) {
     counts_.Add(Fault::kClientCrashed);
     CrashParty(prng_.Chance({1, 2}) ? Party::kControllers : Party::kNodes);
   }
   // A node is lost every some seconds, not every tenth of one.
   if (prng_.Chance(faults[Fault::kNodeLost]) && prng_.Chance({1, 20})) LoseNode();
+}
+
+// It is paused, asked to stop, or killed.
+void World::DisturbLeader() {
+  if (!disturbs_ || !prng_.Chance(kLeaderDisturbed)) return;
+  const Party leader = led_[Party::kStandby] ? Party::kStandby : Party::kScheduler;
+  if (!led_[leader] || pauses_.contains(leader)) return;
+  switch (prng_.Below(3)) {
+    case 0:
+      pauses_[leader].until = now_ + Duration{prng_.Between(0, kPauseMax.ns)};
+      return;
+    case 1:
+      return StepParty(leader, env::RequestArrived{.exchange = control::kStopExchange,
+                                                   .peer = {},
+                                                   .request = {.method = env::Method::kPost,
+                                                               .target = "/stop",
+                                                               .headers = {},
+                                                               .body = {}}});
+    default:
+      CrashParty(leader);
+  }
+}
+
+void World::Resume(Party party) {
+  std::vector<env::Input> held = std::move(pauses_.at(party).held);
+  pauses_.erase(party);
+  const uint64_t life = lives_;
+  for (env::Input& input : held) {
+    if (lives_ != life) return;  // It died: nothing of that reaches its successor.
+    StepParty(party, std::move(input));
+  }
 }
 
 void World::CrashServer() {
@@ -484,6 +579,8 @@ void World::StartServer() {
 
 void World::CrashParty(Party party) {
   network_.ClientDied(now_, party);
+  pauses_.erase(party);
+  led_.erase(party);
   if (options_.trace) {
     trace_ += fmt::format("{} {} crash\n", (now_ - kStart).ns, ToString(party));
   }
@@ -493,8 +590,12 @@ void World::CrashParty(Party party) {
 void World::StartParty(Party party) {
   switch (party) {
     case Party::kScheduler:
-      scheduler_ = control::Scheduler(SchedulerOptions(prng_.Next(), options_.bugs));
-      checkers_.OnSchedulerRestarted();
+      scheduler_ = MakeScheduler(party);
+      checkers_.OnSchedulerRestarted(party);
+      break;
+    case Party::kStandby:
+      standby_ = MakeScheduler(party);
+      checkers_.OnSchedulerRestarted(party);
       break;
     case Party::kControllers:
       controllers_ = controllers::Controllers(ControllersOptions(prng_.Next(), options_.bugs));
@@ -534,6 +635,7 @@ void World::ReturnNodes(bool all) {
 
 void World::StopFaults() {
   options_.faults = FaultPlan::None();
+  disturbs_ = false;
   disk_full_until_ = now_;
   ReturnNodes(/*all=*/true);
 }
@@ -579,9 +681,16 @@ uint64_t World::Hash() const {
   hasher.Add(disk_full_until_.ns);
   server_.AddTo(hasher);
   for (size_t i = 0; i < kPartiesCount; ++i) {
+    if (static_cast<Party>(i) == Party::kStandby && !standby_) continue;
     ActorOf(static_cast<Party>(i)).AddTo(hasher);
     hasher.Add(pulses_[i].earliest.ns);
   }
+  for (const auto& [party, pause] : pauses_) {
+    hasher.Add(party).Add(pause.until.ns).Add(pause.held.size());
+    for (const env::Input& input : pause.held) sim::AddTo(hasher, input);
+  }
+  for (const auto& [party, led] : led_) hasher.Add(party).Add(led);
+  hasher.Add(lives_).Add(terms_).Add(disturbs_);
   return hasher.value();
 }
 

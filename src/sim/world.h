@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -87,6 +88,8 @@ struct PlantedBugs {
   bool admitted_without_mates = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
+  bool leader_trusts_itself = false;  // The two below: of worlds with replicas.
+  bool leads_without_barrier = false;
   Tampering tampering = Tampering::kNone;
 };
 
@@ -106,6 +109,8 @@ struct WorldOptions {
   std::optional<Play> play;  // Instead of `load`.
   FaultPlan faults;          // Of messages and processes.
   PlantedBugs bugs;
+  // A second scheduler stands by; the leader is paused, stopped and killed.
+  bool replicas = false;
   bool trace = false;  // Keep a line per delivery in trace().
 };
 
@@ -129,7 +134,12 @@ class World {
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] uint64_t steps() const { return steps_; }
   [[nodiscard]] const Users& users() const { return users_; }
-  [[nodiscard]] const control::Scheduler& scheduler() const { return scheduler_; }
+  // The one that leads.
+  [[nodiscard]] const control::Scheduler& scheduler() const {
+    return standby_ && standby_->may_write() ? *standby_ : scheduler_;
+  }
+  // How often a replica began to lead.
+  [[nodiscard]] uint64_t terms() const { return terms_; }
   [[nodiscard]] Checkers& checkers() { return checkers_; }
   [[nodiscard]] const Checkers& checkers() const { return checkers_; }
   [[nodiscard]] FaultCounts counts() const;
@@ -171,7 +181,15 @@ class World {
   void ReturnNodes(bool all);
   void OnCommitted(const env::JournalRecord& record);
   void SwitchMachine(const env::JournalRecord& record);
-  void CheckScheduler();
+  void CheckScheduler(Party party);
+  void CheckLead(Party party);
+  [[nodiscard]] const control::Scheduler& SchedulerOf(Party party) const {
+    return party == Party::kStandby ? *standby_ : scheduler_;
+  }
+  [[nodiscard]] control::Scheduler MakeScheduler(Party party);
+  [[nodiscard]] bool CompareWithObjects(const control::Scheduler& scheduler);
+  void DisturbLeader();
+  void Resume(Party party);
   void Note(std::string_view who, const env::Input& input);
 
   WorldOptions options_;
@@ -196,12 +214,23 @@ class World {
   env::Outbox outbox_;
   std::string trace_;
   uint64_t trace_hash_ = 0;
+  // Of replicas: who is stopped (SIGSTOP) until when, and what it hears then.
+  struct Pause {
+    Instant until;
+    std::vector<env::Input> held;
+  };
+  std::map<Party, Pause> pauses_;
+  std::map<Party, bool> led_;  // After its last step.
+  bool disturbs_ = true;
+  uint64_t lives_ = 0;
+  uint64_t terms_ = 0;
 
   apiserver::ApiServer server_;
   control::Scheduler scheduler_;
   controllers::Controllers controllers_;
   nodes::Nodes nodes_;
   Users users_;
+  std::optional<control::Scheduler> standby_;
 };
 
 }  // namespace berth::sim

@@ -559,7 +559,7 @@ def separate_processes(test):
     up = own(test)
     connection = start(test, up, "--no-scheduler", "--no-controllers")
     parts = {}
-    for name, *more in (("controllers",), ("nodes", "--count=2"), ("run",)):
+    for name, *more in (("controllers",), ("nodes", "--count=2"), ("run", "--leader-elect=false")):
         command = [berth_program(), name, f"--kubeconfig={up.kubeconfig}", *more]
         parts[name] = Background(command, log=up.directory / f"{name}.log")
         test.cleanups.append(parts[name].end)
@@ -584,7 +584,7 @@ def separate_processes(test):
     headers = {"Content-Type": "application/merge-patch+json"}
     connection.request("PATCH", f"{path}/web", '{"spec":{"replicas":6}}', headers)
     port, authority = free_port(), up.directory / "run-ca.crt"
-    command = [berth_program(), "run", f"--kubeconfig={up.kubeconfig}"]
+    command = [berth_program(), "run", f"--kubeconfig={up.kubeconfig}", "--leader-elect=false"]
     command += [f"--secure-port={port}", f"--secure-ca={authority}"]
     parts["run"] = Background(command, log=up.directory / "run.log")
     test.cleanups.append(parts["run"].end)
@@ -605,7 +605,12 @@ def scheduler_killed(test):
     running = []
 
     def start_scheduler():
-        options = (f"--kubeconfig={test.cluster.kubeconfig}", f"--scheduler-name={name}")
+        # The lease is the cluster's own scheduler's; cases_leader.py has the election.
+        options = (
+            f"--kubeconfig={test.cluster.kubeconfig}",
+            f"--scheduler-name={name}",
+            "--leader-elect=false",
+        )
         running.append(Background([berth_program(), "run", *options]))
         test.cleanups.append(running[-1].end)
 

@@ -29,6 +29,7 @@ struct Totals {
   uint64_t bindings = 0;
   uint64_t evictions = 0;
   uint64_t charged = 0;
+  uint64_t terms = 0;
   uint64_t commits_least = UINT64_MAX;
   uint64_t failed = 0;
 };
@@ -46,6 +47,7 @@ void PrintTotals(const Totals& totals) {
       "charged to budgets, {} failed\n",
       totals.seeds, totals.commits, totals.seeds == 0 ? 0 : totals.commits_least, totals.bindings,
       totals.evictions, totals.charged, totals.failed);
+  if (totals.terms > 0) fmt::print("  {} times a replica began to lead\n", totals.terms);
   for (size_t i = 0; i < berth::sim::kFaultsCount; ++i) {
     fmt::print("  {:<22} {:>9} times\n", ToString(static_cast<berth::sim::Fault>(i)),
                totals.counts.fired[i]);
@@ -66,8 +68,8 @@ bool AllFired(const Totals& totals) {
 }
 
 // One seed with its trace.
-int RunOne(uint64_t seed) {
-  const RunResult result = RunSeed({.seed = seed, .trace = true});
+int RunOne(uint64_t seed, bool replicas) {
+  const RunResult result = RunSeed({.seed = seed, .trace = true, .replicas = replicas});
   std::fputs(result.trace.c_str(), stdout);
   fmt::print(
       "seed {}: {} API writes, {} bindings, {} evictions, {} steps, {:.1f} simulated seconds, hash "
@@ -79,13 +81,20 @@ int RunOne(uint64_t seed) {
   return 1;
 }
 
-int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
+struct Many {
+  uint64_t first = 1;
+  uint64_t count = 0;
+  bool unseed = true;
+  bool replicas = false;
+};
+
+int RunMany(const Many& many, unsigned workers) {
   berth::Mutex mutex;
   Totals totals;  // Under `mutex`: clang has no way to say so of a local variable.
-  ForEachInParallel(count, workers, [&](uint64_t i) {
-    const uint64_t seed = first + i;
-    RunResult result = RunSeed({.seed = seed});
-    if (unseed && seed % 16 == 0 && RunSeed({.seed = seed}).hash != result.hash) {
+  ForEachInParallel(many.count, workers, [&](uint64_t i) {
+    const RunOptions options{.seed = many.first + i, .replicas = many.replicas};
+    RunResult result = RunSeed(options);
+    if (many.unseed && options.seed % 16 == 0 && RunSeed(options).hash != result.hash) {
       result.violations.emplace_back("the same seed gave other bytes");
     }
     const berth::MutexLock lock(mutex);
@@ -95,13 +104,14 @@ int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
     totals.bindings += result.bindings;
     totals.evictions += result.evictions;
     totals.charged += result.charged;
+    totals.terms += result.terms;
     totals.commits_least = std::min(totals.commits_least, result.commits);
     if (!result.violations.empty()) {
       ++totals.failed;
       PrintViolations(result);
     }
     if (totals.seeds % 20 == 0) {
-      std::fprintf(stderr, "%lu of %lu seeds\n", totals.seeds, count);
+      std::fprintf(stderr, "%lu of %lu seeds\n", totals.seeds, many.count);
     }
   });
   PrintTotals(totals);
@@ -114,7 +124,7 @@ std::string FindBug(const berth::sim::NamedBug& bug, uint64_t first, uint64_t co
   std::string text;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t seed = first + i;
-    const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs});
+    const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs, .replicas = bug.replicas});
     if (Found(bug, result)) {
       found = true;
       return text + fmt::format("{:<32} found by seed {}: {}\n", bug.name, seed,
@@ -150,6 +160,7 @@ int main(int argc, char** argv) {
   uint64_t seed = 0;
   bool planted = false;
   bool unseed = true;
+  bool replicas = false;
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   app.add_option("--seeds", seeds, "how many seeds to run")->transform(WholeNumber());
   app.add_option("--first", first, "the first of them")->transform(WholeNumber());
@@ -159,8 +170,10 @@ int main(int argc, char** argv) {
       ->transform(WholeNumber(1, 64));
   app.add_flag("--planted", planted, "run the planted bugs instead: each must be found");
   app.add_flag("--unseed,!--no-unseed", unseed, "run every 16th seed twice and compare the bytes");
+  app.add_flag("--replicas", replicas,
+               "two schedulers, of which one leads; it is paused, stopped and killed");
   if (const std::optional<int> status = berth::cli::ParseOrExit(app, argc, argv)) return *status;
   if (planted) return RunPlanted(first, seeds, workers);
-  if (one->count() > 0) return RunOne(seed);
-  return RunMany(first, seeds, workers, unseed);
+  if (one->count() > 0) return RunOne(seed, replicas);
+  return RunMany({.first = first, .count = seeds, .unseed = unseed, .replicas = replicas}, workers);
 }

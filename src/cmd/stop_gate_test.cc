@@ -1,0 +1,62 @@
+// Goal: a process waits for its scheduler to stop, and for nothing else; other answers pass.
+// Method: sinks that record.
+#include "cmd/stop_gate.h"
+
+#include <gtest/gtest.h>
+
+#include "cmd/leader_options.h"
+#include "control/scheduler.h"
+
+namespace berth::cmd {
+namespace {
+
+struct Network final : env::OutputSink {
+  void Take(std::vector<env::Output> batch) override { taken += batch.size(); }
+  size_t taken = 0;
+};
+
+env::Respond AnswerTo(env::ExchangeId exchange) {
+  return {.exchange = exchange, .response = {.status = 200, .headers = {}, .body = {}}};
+}
+
+// Answers as the scheduler does, if it is to.
+struct Scheduler final : env::InputSink {
+  void Post(std::vector<env::Input> batch) override {
+    EXPECT_EQ(std::get<env::RequestArrived>(batch.at(0)).exchange, control::kStopExchange);
+    if (answers) gate->Take({AnswerTo({7}), AnswerTo(control::kStopExchange), AnswerTo({8})});
+  }
+  StopGate* gate = nullptr;
+  bool answers = true;
+};
+
+TEST(StopGate, HearsThatTheSchedulerHasStoppedAndPassesAllElse) {
+  StopGate gate;
+  Network network;
+  gate.PassTo(network);
+  Scheduler scheduler;
+  scheduler.gate = &gate;
+  EXPECT_TRUE(gate.AskToStop(scheduler));
+  EXPECT_EQ(network.taken, 2u);
+}
+
+TEST(StopGate, ASchedulerThatDoesNotStopIsNotWaitedForLonger) {
+  StopGate gate;
+  Scheduler scheduler;
+  scheduler.gate = &gate;
+  scheduler.answers = false;
+  EXPECT_FALSE(gate.AskToStop(scheduler, Duration::Milliseconds(1)));
+}
+
+TEST(LeaderOptions, EachProcessHasAnIdentityOfItsOwn) {
+  const auto one = LeaderOptions({}, {});
+  const auto other = LeaderOptions({}, {});
+  ASSERT_TRUE(one.has_value());
+  EXPECT_NE(one->identity, other->identity);
+  EXPECT_EQ(one->name, "kube-scheduler");
+  cli::LeaderElectOptions wrong;
+  wrong.renew_deadline = Duration::Seconds(20);
+  EXPECT_FALSE(LeaderOptions(wrong, {}).has_value());
+}
+
+}  // namespace
+}  // namespace berth::cmd

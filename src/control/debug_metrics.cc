@@ -1,0 +1,296 @@
+#include "control/debug_metrics.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "control/scheduler.h"
+#include "model/lifecycle.h"
+#include "translate/text.h"
+
+namespace berth::control {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// value / scale with as many digits as it takes.
+std::string DecimalOf(int64_t value, int64_t scale) {
+  std::string text = std::to_string(value / scale);
+  int64_t rest = value % scale;
+  if (rest != 0) text += '.';
+  while (rest != 0) {
+    rest *= 10;
+    text += static_cast<char>('0' + rest / scale);
+    rest %= scale;
+  }
+  return text;
+}
+
+class Metrics {
+ public:
+  void Family(std::string_view name, std::string_view type, std::string_view help) {
+    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  void Value(std::string_view series, uint64_t value) {
+    text_ += fmt::format("{} {}\n", series, value);
+  }
+  void Counter(std::string_view name, std::string_view help, uint64_t value) {
+    Family(name, "counter", help);
+    Value(name, value);
+  }
+  void Gauge(std::string_view name, std::string_view help, uint64_t value) {
+    Family(name, "gauge", help);
+    Value(name, value);
+  }
+  void Text(std::string_view text) { text_ += text; }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// A histogram of kube-scheduler's, whose bounds double; `scale` of the unit is one.
+template <size_t N>
+void Buckets(std::string_view name, std::string_view labels, const Histogram<N>& histogram,
+             std::pair<int64_t, int64_t> first_and_scale, Metrics& metrics) {
+  const auto [first, scale] = first_and_scale;
+  const std::string_view comma = labels.empty() ? "" : ",";
+  uint64_t count = 0;
+  for (size_t i = 0; i <= N; ++i) {
+    count += histogram.counts[i];
+    const std::string bound = i == N ? "+Inf" : DecimalOf(first << i, scale);
+    metrics.Value(fmt::format("{}_bucket{{{}{}le=\"{}\"}}", name, labels, comma, bound), count);
+  }
+  const std::string braces = labels.empty() ? "" : fmt::format("{{{}}}", labels);
+  metrics.Text(fmt::format("{}_sum{} {}\n", name, braces, DecimalOf(histogram.sum, scale)));
+  metrics.Value(fmt::format("{}_count{}", name, braces), count);
+}
+
+// Attempts and how long they took, named and divided as kube-scheduler's.
+void AttemptMetrics(const Scheduler& scheduler, Metrics& metrics) {
+  const SchedulingMetrics& told = scheduler.metrics();
+  metrics.Family("scheduler_schedule_attempts_total", "counter",
+                 "Attempts to find pods a node, by how they ended.");
+  for (const auto& [profile, of] : told.profiles()) {
+    const std::array<std::pair<std::string_view, uint64_t>, 3> results = {
+        {{"scheduled", of.scheduled}, {"unschedulable", of.unschedulable}, {"error", of.errors}}};
+    for (const auto& [result, count] : results) {
+      metrics.Value(fmt::format("scheduler_schedule_attempts_total{{profile=\"{}\",result=\"{}\"}}",
+                                profile, result),
+                    count);
+    }
+  }
+  constexpr std::pair kAttempt(SchedulingMetrics::kAttemptFirstNs, kSecond);
+  constexpr std::pair kSli(SchedulingMetrics::kSliFirstNs, kSecond);
+  metrics.Family("scheduler_scheduling_attempt_duration_seconds", "histogram",
+                 "From the decision of an attempt to its binding.");
+  for (const auto& [profile, of] : told.profiles()) {
+    Buckets("scheduler_scheduling_attempt_duration_seconds",
+            fmt::format(R"(profile="{}",result="scheduled")", profile), of.durations, kAttempt,
+            metrics);
+  }
+  metrics.Family("scheduler_pod_scheduling_sli_duration_seconds", "histogram",
+                 "From when a pod may be placed, without its gates, to its binding.");
+  for (const auto& [attempts, histogram] : told.sli()) {
+    const bool more = attempts > SchedulingMetrics::kAttemptsTold;
+    Buckets("scheduler_pod_scheduling_sli_duration_seconds",
+            fmt::format(R"(attempts="{}")", more ? "16+" : std::to_string(attempts)), histogram,
+            kSli, metrics);
+  }
+  metrics.Family("scheduler_pod_scheduling_attempts", "histogram",
+                 "Attempts that a pod took to be bound.");
+  Buckets("scheduler_pod_scheduling_attempts", "", told.attempts(), {1, 1}, metrics);
+}
+
+// Who waits, and what is held in memory.
+void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
+  const model::State& state = scheduler.engine().state();
+  const cycle::WaitingLines& lines = scheduler.engine().lines();
+  std::array<uint64_t, 3> waiting{};
+  for (uint32_t i = 0; i < lines.lines_size(); ++i) {
+    const cycle::Line& line = lines.line(cycle::LineId{i});
+    if (line.class_id.valid()) waiting.at(static_cast<size_t>(line.mode)) += line.size;
+  }
+  uint64_t gated = 0;
+  uint64_t assumed = 0;
+  for (uint32_t row = 0; row < state.pods().size(); ++row) {
+    const model::PodId pod{row};
+    if (!state.pods().used(pod)) continue;
+    const model::PodStage stage = model::StageOf(state.pods().at(pod));
+    if (stage == model::PodStage::kGated) ++gated;
+    if (stage == model::PodStage::kInFlight || stage == model::PodStage::kAccepted ||
+        stage == model::PodStage::kUnresolved)
+      ++assumed;
+  }
+  metrics.Family("scheduler_pending_pods", "gauge", "Pods that wait for a node, by queue.");
+  const std::array<std::pair<std::string_view, uint64_t>, 4> queues = {
+      {{"active", waiting[0]},
+       {"backoff", waiting[1]},
+       {"gated", gated},
+       {"unschedulable", waiting[2]}}};
+  for (const auto& [queue, count] : queues)
+    metrics.Value(fmt::format("scheduler_pending_pods{{queue=\"{}\"}}", queue), count);
+  metrics.Family("scheduler_cache_size", "gauge",
+                 "Nodes, pods, and pods whose binding is not seen yet.");
+  const std::array<std::pair<std::string_view, uint64_t>, 3> sizes = {
+      {{"assumed_pods", assumed},
+       {"nodes", state.nodes().present_count()},
+       {"pods", state.pods().live()}}};
+  for (const auto& [type, count] : sizes)
+    metrics.Value(fmt::format("scheduler_cache_size{{type=\"{}\"}}", type), count);
+}
+
+void LeaderMetrics(const Scheduler& scheduler, Metrics& metrics) {
+  const LeaderElection* election = scheduler.election();
+  if (election == nullptr) return;
+  metrics.Family("leader_election_master_status", "gauge", "Whether this replica leads.");
+  metrics.Value(
+      fmt::format("leader_election_master_status{{name=\"{}\"}}", election->options().name),
+      election->leads() ? 1 : 0);
+  metrics.Counter("berth_leader_terms_total", "How often it began to lead.", election->terms());
+  metrics.Counter("berth_leader_leases_lost_total", "How often the lease was lost.",
+                  scheduler.counters().leases_lost);
+  metrics.Counter("berth_leader_writes_under_way_at_loss_total",
+                  "Writes that had left when the lease was lost.",
+                  scheduler.counters().under_way_at_loss);
+}
+
+// Promises of nodes by why they ended: by what happened, or by why they were taken back.
+void PromiseMetrics(const model::State& state, Metrics& metrics) {
+  using enum model::Cause;
+  metrics.Family("berth_promises_ended_total", "counter", "Promises of nodes by why they ended.");
+  const auto value = [&](std::string_view why, uint64_t count) {
+    metrics.Value(fmt::format("berth_promises_ended_total{{why=\"{}\"}}", why), count);
+  };
+  const auto by = [&](std::initializer_list<model::Cause> causes) {
+    uint64_t count = 0;
+    for (const model::Cause cause : causes)
+      count += state.ledger().promises_ended()[static_cast<size_t>(cause)];
+    return count;
+  };
+  value("Placed", by({kDecided}));
+  value("ByOthers", by({kObserved}));  // Bound, or nominated elsewhere.
+  value("Withdrawn", by({kNominationCleared}));
+  value("OwnerGone", by({kOwnerDeleted, kOwnerFinished, kOwnerTerminating, kOwnerReplaced}));
+  uint64_t lost = 0;
+  for (uint32_t i = 0; i < model::kReasonKindsCount; ++i) {
+    const auto kind = static_cast<model::ReasonKind>(i);
+    if (kind < model::ReasonKind::kPromiseNodeGone) continue;
+    lost += state.promises_lost()[i];
+    value(translate::ToString(kind), state.promises_lost()[i]);
+  }
+  // Of what was taken back the rest moved to another node.
+  value("Moved", by({kNodeReplaced, kRevoked, kWriteRefused}) - lost);
+}
+
+// What the scheduler has met since it started; only labels are forgotten again.
+void VocabularyMetrics(const model::State& state, Metrics& metrics) {
+  const model::Vocabulary& vocabulary = state.vocabulary();
+  metrics.Family("berth_vocabulary_entries", "gauge", "Distinct values met so far, by table.");
+  const std::array<std::pair<std::string_view, uint32_t>, 11> tables = {
+      {{"bundles", vocabulary.bundles.size()},
+       {"classes", vocabulary.classes.size()},
+       {"labels", state.labels().live()},
+       {"name_lists", vocabulary.name_lists.size()},
+       {"names", vocabulary.names.size()},
+       {"preferences", vocabulary.preferences.size()},
+       {"resource_groups", vocabulary.resource_groups.size()},
+       {"resources", vocabulary.resources.size()},
+       {"selectors", vocabulary.selectors.size()},
+       {"taints", vocabulary.taints.size()},
+       {"tolerations", vocabulary.tolerations.size()}}};
+  for (const auto& [table, entries] : tables) {
+    metrics.Value(fmt::format("berth_vocabulary_entries{{table=\"{}\"}}", table), entries);
+  }
+}
+
+// Those that kube-scheduler has are named as there.
+void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
+  const cycle::Counters& engine = scheduler.engine().counters();
+  metrics.Counter("scheduler_preemption_attempts_total",
+                  "Pods that fitted nowhere and asked whose room they may take.",
+                  engine.preemption_attempts);
+  metrics.Family("scheduler_preemption_victims", "histogram", "Pods chosen to be evicted at once.");
+  uint64_t count = 0;
+  for (size_t i = 0; i < engine.preemptions_by_victims.size(); ++i) {
+    count += engine.preemptions_by_victims[i];
+    const bool last = i + 1 == engine.preemptions_by_victims.size();
+    metrics.Value(fmt::format("scheduler_preemption_victims_bucket{{le=\"{}\"}}",
+                              last ? "+Inf" : std::to_string(uint64_t{1} << i)),
+                  count);
+  }
+  metrics.Value("scheduler_preemption_victims_sum", engine.victims);
+  metrics.Value("scheduler_preemption_victims_count", count);
+  metrics.Family("berth_evictions_total", "counter",
+                 "Evictions for preemptions, and answers to them, by what became of them.");
+  const Evictor::Counters& evictor = scheduler.evictor().counters();
+  const std::array<std::pair<std::string_view, uint64_t>, 6> outcomes = {
+      {{"done", evictor.evicted},
+       {"given_up", evictor.given_up},
+       {"not_sent", evictor.not_sent},
+       {"refused", evictor.refused},
+       {"spared", evictor.spared},
+       {"unknown", evictor.unknown}}};
+  for (const auto& [outcome, value] : outcomes)
+    metrics.Value(fmt::format("berth_evictions_total{{outcome=\"{}\"}}", outcome), value);
+  PromiseMetrics(scheduler.engine().state(), metrics);
+}
+
+}  // namespace
+
+std::string MetricsText(const Scheduler& scheduler) {
+  const SchedulerCounters& counters = scheduler.counters();
+  const Binder::Counters& binder = scheduler.binder().counters();
+  const StatusWriter::Counters& status = scheduler.status().counters();
+  const cycle::Counters& engine = scheduler.engine().counters();
+  Metrics metrics;
+  AttemptMetrics(scheduler, metrics);
+  QueueMetrics(scheduler, metrics);
+  LeaderMetrics(scheduler, metrics);
+  metrics.Gauge("berth_waiting_pods", "Pods that wait for a node.",
+                scheduler.engine().lines().pods_count());
+  metrics.Gauge("berth_nodes", "Nodes that exist.",
+                scheduler.engine().state().nodes().present_count());
+  VocabularyMetrics(scheduler.engine().state(), metrics);
+  metrics.Gauge("berth_nodes_left_out",
+                "Nodes that are beyond a limit, with all or with some of their resources.",
+                scheduler.left_out().size());
+  metrics.Gauge("berth_claims", "Claims in the ledger.",
+                scheduler.engine().state().ledger().claims_live());
+  metrics.Counter("berth_cycles_total", "Scheduling cycles.", counters.cycles);
+  metrics.Counter("berth_decisions_total", "Pods that a cycle placed.", engine.decisions);
+  metrics.Counter("berth_missed_wakes_total",
+                  "Waiting lines that could be placed and were not woken: a bug each.",
+                  engine.missed_wakes);
+  metrics.Counter("berth_audit_findings_total", "Discrepancies of the ledger: a bug each.",
+                  counters.audit_findings);
+  metrics.Counter("berth_undecodable_objects_total", "Objects that could not be read.",
+                  counters.undecodable);
+  metrics.Family("berth_bindings_total", "counter", "Bindings by what became of them.");
+  const std::array<std::pair<std::string_view, uint64_t>, 6> outcomes = {
+      {{"done", binder.done},
+       {"conflict", binder.conflicts},
+       {"gone", binder.gone},
+       {"refused", binder.refused},
+       {"unknown", binder.unknown},
+       {"withdrawn", binder.withdrawn}}};
+  for (const auto& [outcome, value] : outcomes) {
+    metrics.Value(fmt::format("berth_bindings_total{{outcome=\"{}\"}}", outcome), value);
+  }
+  PreemptionMetrics(scheduler, metrics);
+  metrics.Gauge("berth_bindings_open", "Bindings on their way.", scheduler.binder().size());
+  metrics.Counter("berth_conditions_total", "Conditions of pods written.", status.conditions);
+  metrics.Counter("berth_conditions_reads_failed_total",
+                  "Reads of what became of a condition's write that told nothing.",
+                  status.reads_failed);
+  metrics.Counter("berth_events_total", "Events written.", status.events);
+  metrics.Counter("berth_events_dropped_total", "Events that found the queue full.",
+                  status.events_dropped);
+  metrics.Gauge("berth_calls_in_flight", "Calls to the API server on their way.",
+                scheduler.client().calls_in_flight());
+  return metrics.Take();
+}
+
+}  // namespace berth::control

@@ -1,0 +1,502 @@
+// Goal: one replica leads at a time, whatever clocks, the API server and other replicas do; each
+// transition of the state machine. Method: the test plays a server with one Lease, by hand.
+#include "control/leader_election.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/json.h"
+#include "client/identity.h"
+#include "codec/json.h"
+
+namespace berth::control {
+namespace {
+
+LeaderElectionOptions Of(std::string identity, uint64_t seed = 1) {
+  LeaderElectionOptions options;
+  options.identity = std::move(identity);
+  options.client.seed = seed;
+  return options;
+}
+
+// The Lease of a server, with its version as the fence of writes.
+struct Server {
+  std::string document;  // Empty: there is none.
+  int version = 10;
+  int uid = 0;
+
+  void Put(std::string_view spec) {
+    ++version;
+    if (document.empty()) ++uid;
+    document = fmt::format(
+        R"({{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{{"name":"kube-scheduler",)"
+        R"("namespace":"kube-system","uid":"u{}","resourceVersion":"{}","labels":{{"of":"others"}}}},"spec":{}}})",
+        uid, version, spec);
+  }
+  [[nodiscard]] LeaseRecord record() const { return *ReadLeaseRecord(document); }
+  env::HttpResponse Answer(const env::HttpRequest& request) {
+    const auto with = [](int status, std::string body) {
+      return env::HttpResponse{.status = status, .headers = {}, .body = Bytes(std::move(body))};
+    };
+    const std::string gone = R"({"kind":"Status","code":404,"message":"not found"})";
+    if (request.method == env::Method::kGet)
+      return document.empty() ? with(404, gone) : with(200, document);
+    const bool creates = request.method == env::Method::kPost;
+    if (!creates && document.empty()) return with(404, gone);
+    if (creates && !document.empty()) return with(409, R"({"kind":"Status","code":409})");
+    const auto sent = *codec::ParseJson(request.body.view());
+    if (!creates) {
+      const auto identity = client::ReadIdentity(request.body.view());
+      if (identity->resource_version != std::to_string(version))
+        return with(409, R"({"kind":"Status","code":409})");
+    }
+    Put(codec::PrintJson(sent.at("spec")));
+    return with(creates ? 201 : 200, document);
+  }
+};
+
+// One replica.
+struct Replica {
+  explicit Replica(LeaderElectionOptions options) : election(std::move(options)) {
+    election.Stand();
+  }
+  void Step(const env::Input& input) {
+    env::Outbox out;
+    election.Handle(now, input, out);
+    for (env::Output& output : out) {
+      if (auto* send = std::get_if<env::SendRequest>(&output)) sent = std::move(*send);
+      if (auto* log = std::get_if<env::Log>(&output)) logs.push_back(log->text);
+    }
+  }
+  void Tick() { Step(env::Tick{}); }
+  env::SendRequest Take() { return *std::exchange(sent, std::nullopt); }
+  void AnswerFrom(Server& server) {
+    const env::SendRequest request = Take();
+    Step(env::Response{.call = request.call, .response = server.Answer(request.request)});
+  }
+  void Answer(int status, std::string body = "{}") {
+    Step(env::Response{
+        .call = Take().call,
+        .response = {.status = status, .headers = {}, .body = Bytes(std::move(body))}});
+  }
+  // Its clock goes on by so much, and the server answers at once what it asks.
+  void Run(Server& server, Duration length) {
+    const Instant end = now + length;
+    for (;;) {
+      while (sent) AnswerFrom(server);
+      if (election.wake_at() > end) break;
+      now = std::max(now, election.wake_at());
+      Tick();
+    }
+    now = end;
+  }
+
+  Instant now = Instant::FromSeconds(1'800'000'000);
+  LeaderElection election;
+  std::optional<env::SendRequest> sent;
+  std::vector<std::string> logs;
+};
+
+constexpr std::string_view kHeldByB =
+    R"({{"holderIdentity":"b","leaseDurationSeconds":15,"acquireTime":"2020-01-01T00:00:00.000000Z",)"
+    R"("renewTime":"{}","leaseTransitions":3}})";
+std::string HeldByB(std::string_view renewed = "2020-01-01T00:00:00.000000Z") {
+  return fmt::format(fmt::runtime(kHeldByB), renewed);
+}
+
+TEST(LeaderElection, MakesTheLeaseWhereThereIsNone) {
+  Server server;
+  Replica a(Of("a"));
+  a.Tick();
+  EXPECT_EQ(a.sent->request.target,
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler");
+  a.AnswerFrom(server);
+  EXPECT_EQ(a.sent->request.method, env::Method::kPost);
+  EXPECT_FALSE(a.election.leads());
+  a.AnswerFrom(server);
+  EXPECT_TRUE(a.election.leads());
+  EXPECT_EQ(server.record().holder, "a");
+  EXPECT_EQ(server.record().duration_seconds, 15);
+  EXPECT_EQ(server.record().transitions, 0);
+  EXPECT_EQ(server.record().acquire_time, server.record().renew_time);
+}
+
+TEST(LeaderElection, RenewsEachRetryPeriodWithoutReadingAndKeepsWhatOthersWrote) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  ASSERT_TRUE(a.election.leads());
+  const LeaseRecord before = server.record();
+  a.now = a.election.wake_at();
+  EXPECT_LE(a.now - Instant::FromSeconds(1'800'000'000), Duration::Seconds(2));
+  a.Tick();
+  EXPECT_EQ(a.sent->request.method, env::Method::kPut);
+  EXPECT_NE(a.sent->request.body.view().find(R"("of":"others")"), std::string::npos);
+  a.AnswerFrom(server);
+  EXPECT_EQ(server.record().acquire_time, before.acquire_time);
+  EXPECT_NE(server.record().renew_time, before.renew_time);
+  EXPECT_EQ(server.record().transitions, 0);
+  a.Run(server, Duration::Minutes(10));
+  EXPECT_TRUE(a.election.leads());
+  EXPECT_EQ(a.election.terms(), 1u);
+}
+
+// Clock skew: the times that are written are years off; only that the record changes counts.
+TEST(LeaderElection, LeavesALeaseAloneForAsLongAsItIsSeenToChange) {
+  for (const std::string_view year : {"2020", "2040"}) {
+    Server server;
+    server.Put(HeldByB());
+    Replica a(Of("a"));
+    for (int i = 0; i < 20; ++i) {
+      server.Put(HeldByB(fmt::format("{}-01-01T00:00:{:02}.000000Z", year, i)));
+      a.Run(server, Duration::Seconds(12));
+      ASSERT_FALSE(a.election.leads());
+    }
+    EXPECT_EQ(a.election.holder(), "b");
+    // It changes no more: taken after its duration, not before.
+    const Instant last = a.now - Duration::Seconds(12);
+    while (!a.election.leads()) a.Run(server, Duration::Milliseconds(100));
+    EXPECT_GE(a.now - last, Duration::Seconds(15));
+    EXPECT_LE(a.now - last, Duration::Seconds(15 + 12));
+    EXPECT_EQ(server.record().transitions, 4);
+  }
+}
+
+TEST(LeaderElection, ALeaseIsLeftAloneForItsOwnDurationAndNotForOurs) {
+  Server server;
+  server.Put(R"({"holderIdentity":"b","leaseDurationSeconds":60,"leaseTransitions":0})");
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(59));
+  EXPECT_FALSE(a.election.leads());
+  a.Run(server, Duration::Seconds(6));
+  EXPECT_TRUE(a.election.leads());
+}
+
+TEST(LeaderElection, WhatChangesBesideTheRecordIsNoRenewal) {
+  Server server;
+  server.Put(HeldByB());
+  Replica a(Of("a"));
+  for (int i = 0; i < 20 && !a.election.leads(); ++i) {
+    server.Put(HeldByB());  // A new version, the same record.
+    a.Run(server, Duration::Seconds(2));
+  }
+  EXPECT_TRUE(a.election.leads());
+}
+
+TEST(LeaderElection, LosesTheLeaseAtTheRenewDeadlineWithoutBeingTold) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  // The API server can't be reached any more; the last renewal left before that.
+  const Instant start = a.now;
+  while (a.election.leads()) {
+    ASSERT_LT(a.now - start, Duration::Seconds(11));
+    a.now = a.election.wake_at();
+    a.Tick();
+    if (a.sent)
+      a.Step(env::CallFailed{.call = a.Take().call, .failure = env::CallFailure::kNotSent});
+  }
+  EXPECT_GT(a.now - start, Duration::Seconds(8));
+  // Back again, and nobody took it: it leads anew, in the same tenure.
+  a.Run(server, Duration::Seconds(10));
+  EXPECT_TRUE(a.election.leads());
+  EXPECT_EQ(a.election.terms(), 2u);
+  EXPECT_EQ(server.record().transitions, 0);
+}
+
+// SIGSTOP: the first thing that is heard afterwards is anything, and the lease is over before it.
+TEST(LeaderElection, AfterAPauseItDoesNotLeadWhateverIsHeardFirst) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  a.now = a.now + Duration::Seconds(20);
+  Replica of_stream = a;
+  of_stream.Step(env::StreamData{.call = {7}, .data = Bytes("{}\n")});
+  EXPECT_FALSE(of_stream.election.leads());
+  a.Tick();
+  EXPECT_FALSE(a.election.leads());
+}
+
+// The deadline counts from when the renewal left: an answer that took long gives less.
+TEST(LeaderElection, ARenewalThatTookLongCountsFromWhenItLeft) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  a.now = a.election.wake_at();
+  a.Tick();
+  const env::SendRequest renewal = a.Take();
+  const Instant left = a.now;
+  a.now = left + Duration::Seconds(4);
+  a.Step(env::Response{.call = renewal.call, .response = server.Answer(renewal.request)});
+  a.sent.reset();
+  a.now = left + Duration::Milliseconds(9'999);
+  a.Step(env::StreamData{.call = {7}, .data = {}});
+  EXPECT_TRUE(a.election.leads());
+  a.now = left + Duration::Seconds(10);
+  a.Step(env::StreamData{.call = {7}, .data = {}});
+  EXPECT_FALSE(a.election.leads());
+}
+
+TEST(LeaderElection, AnAnswerPastTheDeadlineMakesNobodyLead) {
+  Server server;
+  Replica a(Of("a"));
+  a.Tick();
+  a.AnswerFrom(server);
+  const env::SendRequest create = a.Take();
+  a.now = a.now + Duration::Seconds(30);
+  a.Step(env::Response{.call = create.call, .response = server.Answer(create.request)});
+  EXPECT_FALSE(a.election.leads());
+  a.Run(server, Duration::Seconds(6));
+  EXPECT_TRUE(a.election.leads());
+}
+
+TEST(LeaderElection, AConflictIsReadAtOnceAndTheRenewalRepeated) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  // Somebody labels it: another version, the same record.
+  server.Put(codec::PrintJson(codec::ParseJson(server.document)->at("spec")));
+  a.now = a.election.wake_at();
+  a.Tick();
+  a.AnswerFrom(server);
+  EXPECT_EQ(a.sent->request.method, env::Method::kGet);
+  a.AnswerFrom(server);
+  EXPECT_EQ(a.sent->request.method, env::Method::kPut);
+  a.AnswerFrom(server);
+  EXPECT_TRUE(a.election.leads());
+  EXPECT_EQ(a.election.terms(), 1u);
+}
+
+TEST(LeaderElection, AnothersNameInTheLeaseEndsTheLeadAtOnce) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  server.Put(HeldByB());
+  a.now = a.election.wake_at();
+  a.Tick();
+  a.AnswerFrom(server);
+  EXPECT_TRUE(a.election.leads());  // It is not known yet.
+  a.AnswerFrom(server);
+  EXPECT_FALSE(a.election.leads());
+  EXPECT_FALSE(a.sent.has_value());
+  EXPECT_EQ(server.record().holder, "b");
+}
+
+TEST(LeaderElection, ADeletedLeaseIsLostAndMadeAnew) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  server.document.clear();
+  a.now = a.election.wake_at();
+  a.Tick();
+  a.AnswerFrom(server);  // PUT: 404.
+  a.AnswerFrom(server);  // GET: 404.
+  EXPECT_FALSE(a.election.leads());
+  a.AnswerFrom(server);  // POST.
+  EXPECT_TRUE(a.election.leads());
+  EXPECT_EQ(a.election.terms(), 2u);
+}
+
+TEST(LeaderElection, ARenewalOfUnknownFateIsReadBeforeTheNext) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  a.now = a.election.wake_at();
+  a.Tick();
+  const env::SendRequest renewal = a.Take();
+  static_cast<void>(server.Answer(renewal.request));  // Applied, and the answer is lost.
+  a.Step(env::CallFailed{.call = renewal.call, .failure = env::CallFailure::kTimeout});
+  EXPECT_TRUE(a.election.leads());
+  a.now = a.election.wake_at();
+  a.Tick();
+  EXPECT_EQ(a.sent->request.method, env::Method::kGet);
+  a.AnswerFrom(server);
+  a.AnswerFrom(server);
+  EXPECT_TRUE(a.election.leads());
+  EXPECT_EQ(a.election.terms(), 1u);
+}
+
+TEST(LeaderElection, TheSameIdentityStartedAgainTakesItsLeaseAtOnce) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  const LeaseRecord before = server.record();
+  Replica again(Of("a", 2));
+  again.now = a.now;
+  again.Tick();
+  again.AnswerFrom(server);
+  again.AnswerFrom(server);
+  EXPECT_TRUE(again.election.leads());
+  EXPECT_EQ(server.record().transitions, before.transitions);
+  EXPECT_EQ(server.record().acquire_time, before.acquire_time);
+}
+
+TEST(LeaderElection, OfTwoThatTryOneGetsIt) {
+  Server server;
+  Replica a(Of("a"));
+  Replica b(Of("b", 2));
+  a.Tick();
+  b.Tick();
+  a.AnswerFrom(server);
+  b.AnswerFrom(server);
+  a.AnswerFrom(server);
+  b.AnswerFrom(server);  // 409: it exists.
+  EXPECT_TRUE(a.election.leads());
+  EXPECT_FALSE(b.election.leads());
+  // Both find it over at the same moment: the version fences the second.
+  server.Put(HeldByB());
+  Replica c(Of("c", 3));
+  Replica d(Of("d", 4));
+  for (Replica* each : {&c, &d}) {
+    each->Tick();
+    each->AnswerFrom(server);
+    each->now = each->now + Duration::Seconds(20);
+    each->Tick();
+    each->AnswerFrom(server);
+  }
+  c.AnswerFrom(server);
+  d.AnswerFrom(server);
+  EXPECT_TRUE(c.election.leads());
+  EXPECT_FALSE(d.election.leads());
+}
+
+TEST(LeaderElection, AReleasedLeaseIsFreeAtOnce) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  env::Outbox out;
+  a.election.Release(a.now, out);
+  EXPECT_FALSE(a.election.leads());
+  a.sent = std::get<env::SendRequest>(out.back());
+  a.AnswerFrom(server);
+  EXPECT_TRUE(a.election.over());
+  EXPECT_EQ(a.election.wake_at(), Instant::Never());
+  EXPECT_EQ(server.record().holder, "");
+  EXPECT_EQ(server.record().duration_seconds, 1);
+  Replica b(Of("b", 2));
+  b.Tick();
+  b.AnswerFrom(server);
+  b.AnswerFrom(server);
+  EXPECT_TRUE(b.election.leads());
+  EXPECT_EQ(server.record().transitions, 1);
+}
+
+TEST(LeaderElection, ItReleasesAfterTheRenewalThatIsUnderWay) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  a.now = a.election.wake_at();
+  a.Tick();
+  env::Outbox out;
+  a.election.Release(a.now, out);
+  EXPECT_TRUE(out.empty());
+  a.AnswerFrom(server);
+  EXPECT_FALSE(a.election.leads());
+  EXPECT_FALSE(a.election.over());
+  ASSERT_TRUE(a.sent.has_value());
+  a.AnswerFrom(server);
+  EXPECT_TRUE(a.election.over());
+  EXPECT_EQ(server.record().holder, "");
+}
+
+TEST(LeaderElection, WhoNeverLedReleasesNothing) {
+  Server server;
+  server.Put(HeldByB());
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(3));
+  env::Outbox out;
+  a.election.Release(a.now, out);
+  EXPECT_TRUE(a.election.over());
+  EXPECT_EQ(server.record().holder, "b");
+}
+
+TEST(LeaderElection, WhatItIsRefusedItTellsOnceAndTriesAgain) {
+  Server server;
+  Replica a(Of("a"));
+  for (int i = 0; i < 5; ++i) {
+    a.now = std::max(a.now, a.election.wake_at());
+    a.Tick();
+    a.Answer(403, R"({"kind":"Status","code":403,"message":"leases is forbidden"})");
+  }
+  ASSERT_EQ(a.logs.size(), 1u);
+  EXPECT_EQ(a.logs[0], "lease kube-system/kube-scheduler: it can't be read: leases is forbidden");
+  a.Run(server, Duration::Seconds(5));
+  EXPECT_TRUE(a.election.leads());
+}
+
+// A document that is none is left alone: it may be somebody's.
+TEST(LeaderElection, ALeaseThatCanNotBeReadIsNotTaken) {
+  struct Case {
+    std::string spec;
+    std::string_view error;
+  };
+  const Case cases[] = {
+      {.spec = R"({"holderIdentity":5})", .error = "spec.holderIdentity is not as a Lease has it"},
+      {.spec = R"({"leaseDurationSeconds":"15"})",
+       .error = "spec.leaseDurationSeconds is not as a Lease has it"},
+      {.spec = "[]", .error = "spec is not as a Lease has it"}};
+  for (const auto& [spec, error] : cases) {
+    Server server;
+    server.Put(spec);
+    const Result<LeaseRecord> record = ReadLeaseRecord(server.document);
+    ASSERT_FALSE(record.has_value());
+    EXPECT_EQ(record.error().message, error);
+    Replica a(Of("a"));
+    a.Run(server, Duration::Minutes(1));
+    EXPECT_FALSE(a.election.leads());
+  }
+  EXPECT_FALSE(ReadLeaseRecord("nonsense").has_value());
+  EXPECT_FALSE(ReadLeaseRecord("[]").has_value());
+}
+
+TEST(LeaderElection, NothingIsAskedBeforeItStands) {
+  LeaderElection election(Of("a"));
+  env::Outbox out;
+  election.Handle(Instant::FromSeconds(1), env::Tick{}, out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_EQ(election.wake_at(), Instant::Never());
+}
+
+TEST(LeaderElection, ItsOptionsAreCheckedAsUpstream) {
+  EXPECT_EQ(ProblemOf(Of("a")), "");
+  LeaderElectionOptions options = Of("a");
+  options.renew_deadline = Duration::Seconds(15);
+  EXPECT_EQ(ProblemOf(options),
+            "--leader-elect-lease-duration (15000 ms) must be more than "
+            "--leader-elect-renew-deadline (15000 ms)");
+  options = Of("a");
+  options.renew_deadline = Duration::Milliseconds(2'400);
+  EXPECT_EQ(ProblemOf(options),
+            "--leader-elect-renew-deadline (2400 ms) must be more than 1.2 times "
+            "--leader-elect-retry-period (2000 ms)");
+  options.renew_deadline = Duration::Milliseconds(2'401);
+  EXPECT_EQ(ProblemOf(options), "");
+  options.retry_period = Duration{};
+  EXPECT_NE(ProblemOf(options), "");
+  options = Of("a");
+  options.name.clear();
+  EXPECT_EQ(ProblemOf(options), "--leader-elect-resource-name is empty");
+}
+
+TEST(LeaderElection, ACopyGoesOnAlike) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(3));
+  Server other = server;
+  Replica b = a;
+  a.Run(server, Duration::Seconds(60));
+  b.Run(other, Duration::Seconds(60));
+  Hasher of_a;
+  Hasher of_b;
+  a.election.AddTo(of_a);
+  b.election.AddTo(of_b);
+  EXPECT_EQ(of_a.value(), of_b.value());
+}
+
+}  // namespace
+}  // namespace berth::control

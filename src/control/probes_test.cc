@@ -1,0 +1,118 @@
+// Goal: probes and metrics answer as kube-scheduler's do. Method: a scheduler with a scripted API
+// server is asked in each of its states.
+#include "control/probes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "control/scheduler.h"
+#include "control/test_rig.h"
+
+namespace berth::control {
+namespace {
+
+SchedulerOptions WithElection() {
+  SchedulerOptions options;
+  options.leader_election = LeaderElectionOptions{.identity = "a"};
+  return options;
+}
+
+TEST(Probes, SayOkAndWithVerboseWhatWasLookedAt) {
+  Rig rig(WithElection());
+  rig.Start({}, {});
+  EXPECT_EQ(rig.Get("/healthz"), "ok");
+  EXPECT_EQ(rig.Get("/livez"), "ok");
+  EXPECT_EQ(rig.Get("/readyz"), "ok");
+  EXPECT_EQ(rig.response.status, 200);
+  EXPECT_EQ(rig.Get("/healthz?verbose"), "[+]leaderElection ok\nhealthz check passed\n");
+  EXPECT_EQ(rig.Get("/livez?verbose=1"), "[+]ping ok\nlivez check passed\n");
+  EXPECT_EQ(rig.Get("/readyz?verbose"),
+            "[+]leaderElection ok\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check passed\n");
+  EXPECT_EQ(rig.Get("/readyz/informer-sync"), "ok");
+  rig.Get("/readyz/nosuch");
+  EXPECT_EQ(rig.response.status, 404);
+  rig.Get("/readyzz");
+  EXPECT_EQ(rig.response.status, 404);
+  Rig alone;
+  alone.Start({}, {});
+  EXPECT_EQ(alone.Get("/healthz?verbose"), "[+]ping ok\nhealthz check passed\n");
+}
+
+TEST(Probes, NameWhatFailsAndWithholdTheReason) {
+  Rig rig(WithElection());
+  rig.Tick();
+  const std::string_view failed =
+      "[+]leaderElection ok\n[-]informer-sync failed: reason withheld\n[+]shutdown ok\n"
+      "readyz check failed\n";
+  EXPECT_EQ(rig.Get("/readyz"), failed);
+  EXPECT_EQ(rig.response.status, 500);
+  EXPECT_EQ(rig.Get("/readyz/informer-sync"),
+            "internal server error: the cluster is still being listed\n");
+  EXPECT_EQ(rig.response.status, 500);
+  EXPECT_EQ(rig.Get("/livez"), "ok");
+  EXPECT_EQ(rig.Get("/readyz?exclude=informer-sync"), "ok");
+  EXPECT_EQ(rig.Get("/readyz?exclude=informer-sync&verbose"),
+            "[+]leaderElection ok\n[+]informer-sync excluded: ok\n[+]shutdown ok\n"
+            "readyz check passed\n");
+  EXPECT_EQ(rig.Get("/livez?exclude=x&exclude=y&verbose"),
+            "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"x\",\"y\"\n"
+            "livez check passed\n");
+}
+
+TEST(Probes, WhoIsToStopIsNotReady) {
+  Rig rig;
+  rig.Start({}, {});
+  rig.Step(env::RequestArrived{.exchange = kStopExchange, .peer = {}, .request = {}});
+  EXPECT_EQ(rig.Get("/readyz"),
+            "[+]informer-sync ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n");
+  EXPECT_EQ(rig.Get("/livez"), "ok");
+}
+
+TEST(Metrics, AreNamedAndDividedAsKubeSchedulers) {
+  SchedulerOptions options;
+  options.leader_election = LeaderElectionOptions{.identity = "a"};
+  Rig standby(options);
+  standby.Start({}, {NodeJson("n1", 1)});
+  EXPECT_NE(
+      standby.Get("/metrics").find("leader_election_master_status{name=\"kube-scheduler\"} 0\n"),
+      std::string::npos);
+  Rig rig;
+  rig.Start(
+      {PodJson({}), PodJson({.name = "big", .uid = "u-big", .cpu_milli = 9'000}),
+       PodJson({.name = "g", .uid = "u-g", .extra_spec = R"(,"schedulingGates":[{"name":"x"}])"}),
+       PodJson({.name = "q", .uid = "u-q", .node = "n1", .cpu_milli = 100})},
+      {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  rig.now = rig.now + Duration::Milliseconds(3);
+  const std::string before = rig.Get("/metrics");
+  EXPECT_NE(before.find("scheduler_cache_size{type=\"assumed_pods\"} 1\n"), std::string::npos);
+  rig.Answer(bind, 201, "");
+  const std::string metrics = rig.Get("/metrics");
+  for (const std::string_view line :
+       {"scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"scheduled\"} 1\n",
+        "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"unschedulable\"} "
+        "1\n",
+        "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"error\"} 0\n",
+        "scheduler_pending_pods{queue=\"active\"} 0\n",
+        "scheduler_pending_pods{queue=\"backoff\"} 0\n",
+        "scheduler_pending_pods{queue=\"gated\"} 1\n",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 1\n",
+        "scheduler_cache_size{type=\"nodes\"} 1\n", "scheduler_cache_size{type=\"pods\"} 4\n",
+        "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
+        "result=\"scheduled\",le=\"0.002\"} 0\n",
+        "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
+        "result=\"scheduled\",le=\"0.004\"} 1\n",
+        "scheduler_scheduling_attempt_duration_seconds_sum{profile=\"default-scheduler\","
+        "result=\"scheduled\"} 0.003\n",
+        "scheduler_pod_scheduling_sli_duration_seconds_bucket{attempts=\"1\",le=\"0.01\"} 1\n",
+        "scheduler_pod_scheduling_sli_duration_seconds_count{attempts=\"1\"} 1\n",
+        "scheduler_pod_scheduling_attempts_bucket{le=\"1\"} 1\n",
+        "scheduler_pod_scheduling_attempts_sum 1\n"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
+  }
+}
+
+}  // namespace
+}  // namespace berth::control

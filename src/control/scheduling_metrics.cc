@@ -1,0 +1,47 @@
+#include "control/scheduling_metrics.h"
+
+#include <algorithm>
+
+namespace berth::control {
+
+SchedulingMetrics::OfProfile& SchedulingMetrics::Of(std::string_view profile) {
+  const auto at = profiles_.find(profile);
+  return at != profiles_.end() ? at->second : profiles_[std::string(profile)];
+}
+
+void SchedulingMetrics::Waits(Instant now, std::string_view uid) {
+  if (waiting_.contains(uid)) return;
+  waiting_[std::string(uid)] = {.since = now, .decided = {}};
+}
+
+void SchedulingMetrics::Decided(Instant now, std::string_view uid) {
+  const auto at = waiting_.find(uid);
+  if (at == waiting_.end()) return;
+  at->second.decided = now;
+  ++at->second.attempts;
+}
+
+void SchedulingMetrics::FoundNoNode(std::string_view uid, std::string_view profile) {
+  ++Of(profile).unschedulable;
+  const auto at = waiting_.find(uid);
+  if (at != waiting_.end()) ++at->second.attempts;
+}
+
+void SchedulingMetrics::Bound(Instant now, std::string_view uid, std::string_view profile) {
+  OfProfile& of = Of(profile);
+  ++of.scheduled;
+  const auto at = waiting_.find(uid);
+  if (at == waiting_.end()) return;
+  const Entry entry = at->second;
+  waiting_.erase(at);
+  of.durations.Add((now - entry.decided).ns, kAttemptFirstNs);
+  attempts_.Add(entry.attempts, 1);
+  sli_[std::min(entry.attempts, kAttemptsTold + 1)].Add((now - entry.since).ns, kSliFirstNs);
+}
+
+void SchedulingMetrics::Forget(std::string_view uid) {
+  const auto at = waiting_.find(uid);
+  if (at != waiting_.end()) waiting_.erase(at);
+}
+
+}  // namespace berth::control
