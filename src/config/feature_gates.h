@@ -37,6 +37,7 @@ class FeatureGates {
   [[nodiscard]] const std::map<std::string, bool, std::less<>>& switched() const {
     return switched_;
   }
+  bool operator==(const FeatureGates&) const = default;
 
  private:
   std::map<std::string, bool, std::less<>> switched_;
