@@ -12,8 +12,8 @@
 // Which plugins act where, once defaults, multiPoint and the single points are put together.
 //
 //   at a point: 1. those that the point enables and that would be there anyway, in its order
-//               2. those of multiPoint that it doesn't disable: the defaults that multiPoint leaves,
-//                  each in its place with what multiPoint says of it, then its others
+//               2. those of multiPoint that it doesn't disable: the defaults that multiPoint
+//                  leaves, each in its place with what multiPoint says of it, then its others
 //               3. all others that the point enables
 //   weight:     the point's, else multiPoint's, else the default's; 0 is 1
 //
