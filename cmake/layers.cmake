@@ -20,6 +20,7 @@ set(BERTH_LAYERS
   "env/os:base env"
   "cycle:base model quota gang place topo"
   "client:base env api codec"
+  "config:base api codec"
   "apiserver:base env api codec store"
   "dash:base env api codec model"
   "control:base env api codec model gang translate place cycle client"

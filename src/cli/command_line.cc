@@ -79,10 +79,10 @@ void AddVerbose(CLI::App* app, bool& verbose) {
   app->add_flag("-v,--verbose", verbose, "log more");
 }
 
-CLI::Option* AddConfig(CLI::App* app, std::string& path) {
-  return app->add_option("--config", path,
-                         "BerthConfiguration (YAML or JSON): placement, joint or separate; "
-                         "waitForPodsReady, as Kueue's");
+void AddConfig(CLI::App* app, std::string& path) {
+  app->add_option("--config", path,
+                  "KubeSchedulerConfiguration v1 (YAML or JSON), or a BerthConfiguration: "
+                  "placement, joint or separate; waitForPodsReady, as Kueue's");
 }
 
 void AddDuration(CLI::App* app, const std::string& name, Duration& duration,
@@ -221,11 +221,12 @@ void AddClients(CLI::App& app, Slots& slots) {
   AddConnect(run, slots.run.connect);
   run->add_option("--scheduler-name", slots.run.scheduler_names,
                   "schedulerName of the pods to place; may be repeated");
-  CLI::Option* quota = run->add_flag(
+  run->add_flag(
       "--quota", slots.run.quota,
       "give out the quota of Kueue's ClusterQueues, too: where no Kueue does, and with `berth "
       "controllers` for the Jobs");
-  AddConfig(run, slots.run.config)->needs(quota);
+  AddConfig(run, slots.run.config);
+  AddSchedulerFlags(run, slots.run.flags);
   run->add_option("--secure-port", slots.run.secure_port,
                   "serve /debug/why and /metrics on this port")
       ->transform(WholeNumber(0, UINT16_MAX));
@@ -236,7 +237,7 @@ void AddClients(CLI::App& app, Slots& slots) {
                   "paths of --secure-port that everybody may get [/healthz,/readyz,/livez]")
       ->delimiter(',');
   AddLeaderElect(run, slots.run.leader);
-  AddVerbose(run, slots.run.verbose);
+  AddVerbosity(run, slots.run.verbose);
 
   CLI::App* controllers =
       app.add_subcommand("controllers", "the workload controllers, as a process of their own");

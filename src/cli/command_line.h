@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "cli/scheduler_flags.h"
 
 // The command line as plain values. Nothing here reads files or the environment.
 namespace berth::cli {
@@ -36,7 +37,7 @@ struct UpOptions {
   int64_t nodes = 0;
   std::string node_template;
   Duration job_run_for;             // Of Jobs' pods that don't say; 0: until they are stopped.
-  std::string config;               // A BerthConfiguration; empty: none.
+  std::string config;               // As of RunOptions; empty: none.
   bool durable = true;              // Against loss of power, not only of the process.
   bool accept_lost_writes = false;  // Start although the journal lacks acknowledged writes.
   Duration event_ttl = Duration::Minutes(60);  // How long an Event stays after its last write.
@@ -62,7 +63,9 @@ struct RunOptions {
   ConnectOptions connect;
   std::vector<std::string> scheduler_names;  // Empty: the default ones.
   bool quota = false;                        // Give out the quota of Kueue's queues.
-  std::string config;                        // Of a BerthConfiguration; empty: the default.
+  // Of a KubeSchedulerConfiguration, or of a BerthConfiguration; empty: the default.
+  std::string config;
+  SchedulerFlags flags;
   std::string secure_host = "127.0.0.1";
   std::optional<uint16_t> secure_port;  // Serves /debug/why and /metrics there.
   std::string secure_ca;                // Where the authority of that port is written, for clients.

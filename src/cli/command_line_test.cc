@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 template <typename Options>
 Options Get(std::vector<std::string> arguments) {
@@ -164,6 +165,47 @@ TEST(CommandLine, LeaderElectionHasTheFlagsOfKubeScheduler) {
   EXPECT_EQ(given.resource_namespace, "y");
 }
 
+// A static pod of kubeadm starts kube-scheduler so.
+TEST(CommandLine, RunTakesTheFlagsOfKubeScheduler) {
+  const auto run = Get<RunOptions>(
+      {"run", "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
+       "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf", "--bind-address=127.0.0.1",
+       "--kubeconfig=/etc/kubernetes/scheduler.conf", "--feature-gates=A=true,B=false",
+       "--feature-gates", "C=true", "--profiling=false", "--contention-profiling",
+       "--tls-cert-file=c.crt", "--tls-private-key-file=c.key", "--client-ca-file", "ca.crt",
+       "--tls-min-version=VersionTLS12", "--logging-format=text", "--config", "c.yaml", "--v=2"});
+  EXPECT_EQ(run.connect.kubeconfig, "/etc/kubernetes/scheduler.conf");
+  EXPECT_EQ(run.secure_host, "127.0.0.1");
+  EXPECT_EQ(run.config, "c.yaml");
+  EXPECT_FALSE(run.verbose);
+  EXPECT_THAT(run.flags.feature_gates, ElementsAre("A=true,B=false", "C=true"));
+  EXPECT_EQ(run.flags.tls_cert_file, "c.crt");
+  EXPECT_EQ(run.flags.tls_private_key_file, "c.key");
+  EXPECT_EQ(run.flags.client_ca_file, "ca.crt");
+  EXPECT_THAT(
+      run.flags.without_effect,
+      UnorderedElementsAre(HasSubstr("--authentication-kubeconfig has no effect: "),
+                           HasSubstr("--authorization-kubeconfig has no effect: "),
+                           "--profiling has no effect: there is no /debug/pprof",
+                           "--contention-profiling has no effect: there is no /debug/pprof"));
+  EXPECT_EQ(Get<RunOptions>({"run", "--check-config", "c.yaml"}).flags.check_config, "c.yaml");
+  EXPECT_EQ(Get<RunOptions>({"run", "--write-config-to=w.yaml"}).flags.write_config_to, "w.yaml");
+}
+
+TEST(CommandLine, RunIsVerboseFromLevelFourOn) {
+  const auto verbose = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "run");
+    return Get<RunOptions>(arguments).verbose;
+  };
+  EXPECT_FALSE(verbose({}));
+  for (const char* low : {"-v=2", "--v=3", "-v0", "--verbose=false"}) EXPECT_FALSE(verbose({low}));
+  EXPECT_FALSE(verbose({"-v", "2", "--quota"}));
+  EXPECT_FALSE(verbose({"--v", "2"}));
+  for (const char* high : {"-v", "--verbose", "-v=4", "--v=10", "-v5"})
+    EXPECT_TRUE(verbose({high}));
+  EXPECT_TRUE(verbose({"-v", "--quota"}));
+}
+
 TEST(CommandLine, ReplayTakesTheTraceAndItsPolicy) {
   const auto replay = Get<ReplayOptions>({"replay", "openb", "n.csv", "p.csv", "--policy", "fgd",
                                           "--seed", "51", "--arrived", "1.25", "--report",
@@ -235,6 +277,12 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"nodes", "--count", "0"}, "--count: 0 is not in range 1 to 50000"},
       {{"run", "--secure-port", "65536"}, "--secure-port: 65536 is not in range 0 to 65535"},
       {{"run", "--secure-port=-1"}, "--secure-port: -1 is not in range"},
+      {{"run", "-v", "high"}, "high: no level"},
+      {{"run", "--logging-format=json"}, "json: the log is text"},
+      {{"run", "--tls-min-version=VersionTLS13"}, "VersionTLS13: TLS 1.2 and 1.3 are served"},
+      {{"run", "--tls-cipher-suites=A"}, "A: not supported: "},
+      {{"run", "--master=https://a"}, "not supported: the kubeconfig names the server"},
+      {{"run", "--tls-cert-file=a"}, "--tls-cert-file requires --tls-private-key-file"},
   };
   for (const auto& row : rows) {
     const Exit exit = Ends(row.arguments);

@@ -5,10 +5,15 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "api/duration.h"
 #include "cmd/manifest.h"
 #include "codec/json.h"
+#include "codec/yaml.h"
+#include "config/effects.h"
+#include "config/profile.h"
+#include "net/certificates.h"
 
 namespace berth::cmd {
 namespace {
@@ -115,17 +120,27 @@ Status ReadField(std::string_view key, const api::Json& value, Configuration& ou
   return {};
 }
 
-}  // namespace
-
-void Put(const Configuration& configuration, control::SchedulerOptions& options) {
-  options.engine.joint_placement = configuration.joint_placement;
-  options.quota_options.workloads.pods_ready = configuration.pods_ready;
-  options.quota_options.taking.keeps_turn = !configuration.pods_ready.requeues_by_eviction;
+// Whether the text says that it is kube-scheduler's. What can't be read says nothing.
+bool IsOfScheduler(std::string_view text) {
+  const auto parsed = codec::ParseYamlReporting(text);
+  if (!parsed || parsed->documents.empty() || !parsed->documents.front().is_object()) return false;
+  const api::JsonObject& object = parsed->documents.front().get_object();
+  const auto said = [&](std::string_view name) -> std::string_view {
+    const api::Json* value = object.if_contains(name);
+    return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : "";
+  };
+  return said("kind") == config::kSchedulerKind ||
+         said("apiVersion").starts_with("kubescheduler.config.k8s.io/");
 }
 
-Result<Configuration> ReadConfiguration(const std::string& path) {
-  Configuration out;
-  if (path.empty()) return out;
+std::unexpected<Error> FailAll(std::string_view path, const std::vector<std::string>& problems) {
+  std::string text;
+  for (const std::string& problem : problems)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", path, problem);
+  return Fail(ErrorCode::kInvalid, std::move(text));
+}
+
+Result<Configuration> ReadBerthConfiguration(const std::string& path, Configuration out) {
   const auto fail = [&](const std::string& text) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, text));
   };
@@ -140,6 +155,67 @@ Result<Configuration> ReadConfiguration(const std::string& path) {
       return fail(good.error().message);
   }
   return out;
+}
+
+}  // namespace
+
+void Put(const Configuration& configuration, control::SchedulerOptions& options) {
+  options.engine.joint_placement = configuration.joint_placement;
+  options.quota_options.workloads.pods_ready = configuration.pods_ready;
+  options.quota_options.taking.keeps_turn = !configuration.pods_ready.requeues_by_eviction;
+  if (!configuration.scheduler) return;
+  options.scheduler_names.clear();
+  for (const config::Profile& profile : configuration.scheduler->profiles)
+    options.scheduler_names.push_back(*profile.scheduler_name);
+  options.engine.preemption = config::Preempts(*configuration.scheduler, configuration.gates);
+}
+
+Result<Configuration> ReadConfiguration(const std::string& path,
+                                        const std::vector<std::string>& gate_values) {
+  Configuration out;
+  auto gates = config::FeatureGates::Parse(gate_values);
+  if (!gates) return FailAll("--feature-gates", gates.error());
+  out.gates = *std::move(gates);
+  if (path.empty()) return out;
+  const Result<std::string> text = net::ReadFile(path);
+  if (!text) return std::unexpected(text.error());
+  if (!IsOfScheduler(*text)) return ReadBerthConfiguration(path, std::move(out));
+  auto read = config::ReadSchedulerConfiguration(*text, out.gates);
+  if (!read) return FailAll(path, read.error());
+  out.scheduler = *std::move(read);
+  return out;
+}
+
+Status CheckSupported(const std::string& path, const Configuration& configuration) {
+  // Gates are asked for without a file of kube-scheduler's, too.
+  const config::SchedulerConfiguration completed =
+      configuration.scheduler.value_or(config::DefaultSchedulerConfiguration(configuration.gates));
+  const std::vector<std::string> refusals =
+      config::Refusals(config::Explain(completed, configuration.gates));
+  if (refusals.empty()) return {};
+  return FailAll(path.empty() ? "--feature-gates" : path, refusals);
+}
+
+Explanation ExplainConfiguration(const std::string& path,
+                                 const std::vector<std::string>& gate_values) {
+  const Result<Configuration> read = ReadConfiguration(path, gate_values);
+  if (!read) return {.text = fmt::format("{}\n", read.error().message)};
+  if (!read->scheduler) {
+    return {.text = fmt::format("{}: a {}: honoured\n", path, kKind), .supported = true};
+  }
+  const std::vector<config::Setting> settings = config::Explain(*read->scheduler, read->gates);
+  std::string text = config::Text(settings);
+  for (const config::Profile& profile : read->scheduler->profiles) {
+    text += fmt::format("\nplugins of {}\n{}", *profile.scheduler_name,
+                        config::Text(config::Expand(profile, read->gates)));
+  }
+  const size_t refused = config::Refusals(settings).size();
+  if (refused == 0) {
+    text += fmt::format("\n{}: berth can run by it\n", path);
+  } else {
+    text += fmt::format("\n{}: berth does not run by it: {} not supported\n", path, refused);
+  }
+  return {.text = std::move(text), .supported = refused == 0};
 }
 
 }  // namespace berth::cmd

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "config/scheduler_configuration.h"
 #include "control/scheduler.h"
 
 namespace berth::cmd {
 
-// What a BerthConfiguration says:
+// What the file of --config says: a KubeSchedulerConfiguration (config/scheduler_configuration.h),
+// or a BerthConfiguration, which is of quota:
 //
 //   apiVersion: config.berth.dev/v1alpha1
 //   kind: BerthConfiguration
@@ -26,14 +30,30 @@ struct Configuration {
   bool joint_placement = true;
   // For how long the pods of an admitted workload may not be ready.
   control::PodsReadyRules pods_ready = {};
+  std::optional<config::SchedulerConfiguration> scheduler = {};  // Of a KubeSchedulerConfiguration.
+  config::FeatureGates gates = {};
   bool operator==(const Configuration&) const = default;
 };
 
-// The configuration in the file, YAML or JSON; an empty path: what holds without one. What is not
-// known, or not of its type, is an error that names the field.
-[[nodiscard]] Result<Configuration> ReadConfiguration(const std::string& path);
+// The configuration in the file, YAML or JSON; an empty path: what holds without one. The kind
+// decides what it is. What is not known, or not of its type, is an error that names the field; of a
+// KubeSchedulerConfiguration all problems are told, a line each. `gate_values`: of --feature-gates.
+[[nodiscard]] Result<Configuration> ReadConfiguration(
+    const std::string& path, const std::vector<std::string>& gate_values = {});
 
-// What it says to a scheduler.
+// What berth doesn't do of it: it can't run by it then. An error with a line for each.
+[[nodiscard]] Status CheckSupported(const std::string& path, const Configuration& configuration);
+
+// What it says to a scheduler. REQUIRES: CheckSupported.
 void Put(const Configuration& configuration, control::SchedulerOptions& options);
+
+// What becomes of each setting of the file, which plugins act where, and whether berth can run by
+// it: for people. `supported`: whether it can.
+struct Explanation {
+  std::string text;
+  bool supported = false;
+};
+[[nodiscard]] Explanation ExplainConfiguration(const std::string& path,
+                                               const std::vector<std::string>& gate_values);
 
 }  // namespace berth::cmd

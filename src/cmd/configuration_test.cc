@@ -1,4 +1,5 @@
-// Goal: a BerthConfiguration is read strictly. Method: files with one thing wrong each.
+// Goal: a BerthConfiguration is read strictly, and a KubeSchedulerConfiguration becomes what a
+// scheduler is started with. Method: files, many with one thing wrong each.
 #include "cmd/configuration.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace berth::cmd {
 namespace {
@@ -83,6 +85,109 @@ TEST(ConfigurationTest, WhatIsWrongIsNamed) {
             "apiVersion must be config.berth.dev/v1alpha1, not \"v1\"");
   EXPECT_EQ(Read("- a\n"), "holds not one BerthConfiguration");
   EXPECT_FALSE(ReadConfiguration("/nowhere/berth.yaml").has_value());
+}
+
+// A file with that text, for as long as it lives.
+class File {
+ public:
+  explicit File(const std::string& text) : path_(testing::TempDir() + "berth-scheduler.yaml") {
+    std::ofstream(path_) << text;
+  }
+  ~File() { std::filesystem::remove(path_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+constexpr const char* kScheduler =
+    "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+
+TEST(SchedulerConfigurationTest, TheKindDecides) {
+  const File file(fmt::format("{}profiles:\n- schedulerName: a\n- schedulerName: b\n", kScheduler));
+  const Result<Configuration> read = ReadConfiguration(file.path());
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_TRUE(read->scheduler.has_value());
+  EXPECT_TRUE(CheckSupported(file.path(), *read).has_value());
+  control::SchedulerOptions options;
+  options.engine.preemption = false;
+  Put(*read, options);
+  EXPECT_EQ(options.scheduler_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(options.engine.preemption);
+  // Of quota it says nothing: that stands as without a file.
+  control::SchedulerOptions usual;
+  Put(Configuration{}, usual);
+  EXPECT_EQ(options.engine.joint_placement, usual.engine.joint_placement);
+  EXPECT_EQ(options.quota_options.workloads.pods_ready, usual.quota_options.workloads.pods_ready);
+}
+
+TEST(SchedulerConfigurationTest, WithoutDefaultPreemptionNobodyEvicts) {
+  const File file(fmt::format(
+      "{}profiles: [{{plugins: {{postFilter: {{disabled: [{{name: '*'}}]}}}}}}]\n", kScheduler));
+  const Result<Configuration> read = ReadConfiguration(file.path());
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_TRUE(CheckSupported(file.path(), *read).has_value());
+  control::SchedulerOptions options;
+  options.engine.preemption = true;
+  Put(*read, options);
+  EXPECT_FALSE(options.engine.preemption);
+  EXPECT_EQ(options.scheduler_names, (std::vector<std::string>{"default-scheduler"}));
+}
+
+TEST(SchedulerConfigurationTest, AllProblemsAreTold) {
+  const File file(fmt::format("{}a: 1\nb: 2\n", kScheduler));
+  const Result<Configuration> read = ReadConfiguration(file.path());
+  ASSERT_FALSE(read.has_value());
+  const std::string& text = read.error().message;
+  EXPECT_TRUE(text.contains("berth-scheduler.yaml: line 3: unknown field \"a\"")) << text;
+  EXPECT_TRUE(text.contains("\n" + file.path() + ": line 4: unknown field \"b\"")) << text;
+  const File old(
+      "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n");
+  EXPECT_TRUE(ReadConfiguration(old.path()).error().message.contains("no longer served"));
+}
+
+TEST(SchedulerConfigurationTest, WhatIsNotSupportedIsNamed) {
+  const File file(fmt::format("{}extenders: [{{urlPrefix: 'http://e'}}]\n", kScheduler));
+  const Result<Configuration> read = ReadConfiguration(file.path());
+  ASSERT_TRUE(read.has_value());
+  const Status supported = CheckSupported(file.path(), *read);
+  ASSERT_FALSE(supported.has_value());
+  EXPECT_EQ(
+      supported.error().message,
+      fmt::format("{}: extenders[0]: http://e: not supported: no extender is asked", file.path()));
+  const Explanation explained = ExplainConfiguration(file.path(), {});
+  EXPECT_FALSE(explained.supported);
+  EXPECT_TRUE(explained.text.contains("not supported   extenders[0]: http://e")) << explained.text;
+  EXPECT_TRUE(explained.text.contains("berth does not run by it: 1 not supported"));
+}
+
+TEST(SchedulerConfigurationTest, GatesAreAskedForWithoutAFile) {
+  const Result<Configuration> fine = ReadConfiguration("", {"SchedulerAsyncPreemption=false"});
+  ASSERT_TRUE(fine.has_value());
+  EXPECT_TRUE(CheckSupported("", *fine).has_value());
+  control::SchedulerOptions options;
+  Put(*fine, options);
+  EXPECT_EQ(options.scheduler_names, control::SchedulerOptions().scheduler_names);
+  const Result<Configuration> gang = ReadConfiguration("", {"GangScheduling=true"});
+  ASSERT_TRUE(gang.has_value());
+  EXPECT_FALSE(CheckSupported("", *gang).has_value());
+  EXPECT_EQ(ReadConfiguration("", {"Nothing=true"}).error().message,
+            "--feature-gates: unrecognized feature gate: Nothing");
+}
+
+TEST(SchedulerConfigurationTest, AFileIsExplained) {
+  const File file(kScheduler);
+  const Explanation explained = ExplainConfiguration(file.path(), {});
+  EXPECT_TRUE(explained.supported) << explained.text;
+  EXPECT_TRUE(
+      explained.text.contains("honoured        profiles[0].schedulerName: default-scheduler"));
+  EXPECT_TRUE(explained.text.contains("\nplugins of default-scheduler\n"));
+  EXPECT_TRUE(explained.text.contains("berth can run by it"));
+  const File berths(kHead);
+  EXPECT_TRUE(ExplainConfiguration(berths.path(), {}).supported);
+  EXPECT_FALSE(ExplainConfiguration("/nowhere/berth.yaml", {}).supported);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "cmd/commands.h"
 #include "cmd/configuration.h"
@@ -16,6 +18,7 @@
 #include "cmd/node_template.h"
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
+#include "config/scheduler_configuration.h"
 #include "control/scheduler.h"
 #include "controllers/controllers.h"
 #include "env/os/clock.h"
@@ -23,6 +26,7 @@
 #include "env/os/executor.h"
 #include "env/os/log.h"
 #include "env/os/time_zones.h"
+#include "net/certificates.h"
 #include "net/server.h"
 #include "nodes/nodes.h"
 
@@ -37,6 +41,19 @@ client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) 
   options.base_path = endpoint.base_path;
   options.seed = env::os::Seed();
   return options;
+}
+
+// The files that the server's certificate and its clients' authority are taken from.
+Status TakeFiles(const cli::SchedulerFlags& flags, net::ServerOptions& server) {
+  for (const auto& [path, out] : {std::pair{&flags.tls_cert_file, &server.identity.certificate_pem},
+                                  {&flags.tls_private_key_file, &server.identity.key_pem},
+                                  {&flags.client_ca_file, &server.client_authority_pem}}) {
+    if (path->empty()) continue;
+    Result<std::string> text = net::ReadFile(*path);
+    if (!text) return std::unexpected(text.error());
+    *out = *std::move(text);
+  }
+  return {};
 }
 
 // Runs one actor until a signal comes.
@@ -68,6 +85,7 @@ class Process {
     server.identity = pki->server;
     // Administrators whose kubeconfig has a client certificate instead of a token.
     server.client_authority_pem = endpoint.transport.authority_pem;
+    if (const Status given = TakeFiles(options.flags, server); !given) return given;
     server.log = [this](env::LogLevel level, const std::string& text) {
       logger_.Write(level, "https", text);
     };
@@ -107,6 +125,7 @@ class Process {
     fmt::print(stderr, "berth {}: {}\n", command_, error.message);
     return cli::kFailed;
   }
+  void Tell(const std::string& text) { logger_.Write(env::LogLevel::kInfo, command_, text); }
 
  private:
   const char* command_;
@@ -121,16 +140,64 @@ class Process {
   bool graceful_ = false;
 };
 
+// What --config says, which fits the other options.
+Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
+  const auto fail = [](std::string_view text) {
+    return Fail(ErrorCode::kInvalid, std::string(text));
+  };
+  Result<Configuration> out = ReadConfiguration(options.config, options.flags.feature_gates);
+  if (!out) return out;
+  const bool is_berths = !options.config.empty() && !out->scheduler;
+  if (is_berths && !options.quota) return fail("--config: a BerthConfiguration needs --quota");
+  if (out->scheduler && !options.config.empty() && !options.scheduler_names.empty())
+    return fail("--scheduler-name: the profiles of --config have names");
+  if (const Status good = CheckSupported(options.config, *out); !good)
+    return std::unexpected(good.error());
+  return out;
+}
+
+// Writes what it becomes with its defaults.
+int WriteConfiguration(const std::string& path, const Configuration& configuration) {
+  const config::SchedulerConfiguration completed =
+      configuration.scheduler.value_or(config::DefaultSchedulerConfiguration(configuration.gates));
+  const std::string text = config::PrintSchedulerConfiguration(completed, configuration.gates);
+  if (const Status written = net::WritePrivateFile(path, text); !written) {
+    fmt::print(stderr, "berth run: {}\n", written.error().message);
+    return cli::kFailed;
+  }
+  fmt::print("wrote {}\n", path);
+  return cli::kOk;
+}
+
+// The kubeconfig that the file names goes before the option, as for kube-scheduler.
+cli::ConnectOptions ConnectBy(const cli::RunOptions& options, const Configuration& configuration) {
+  cli::ConnectOptions out = options.connect;
+  if (configuration.scheduler && !configuration.scheduler->client_connection.kubeconfig.empty())
+    out.kubeconfig = configuration.scheduler->client_connection.kubeconfig;
+  return out;
+}
+
 }  // namespace
 
 int Run(const cli::RunOptions& options) {
+  if (!options.flags.check_config.empty()) {
+    const Explanation explanation =
+        ExplainConfiguration(options.flags.check_config, options.flags.feature_gates);
+    fmt::print("{}", explanation.text);
+    return explanation.supported ? cli::kOk : cli::kFailed;
+  }
   Process process("run", options.verbose);
-  Result<Endpoint> endpoint = FindEndpoint(options.connect);
+  const Result<Configuration> configuration = ConfigurationOf(options);
+  if (!configuration) return process.Failed(configuration.error());
+  if (!options.flags.write_config_to.empty())
+    return WriteConfiguration(options.flags.write_config_to, *configuration);
+  Result<Endpoint> endpoint = FindEndpoint(ConnectBy(options, *configuration));
   if (!endpoint) return process.Failed(endpoint.error());
+  for (const std::string& text : options.flags.without_effect) process.Tell(text);
+  for (const auto& [gate, on] : configuration->gates.switched())
+    process.Tell(fmt::format("--feature-gates: {}={} has no effect", gate, on));
   control::SchedulerOptions scheduler;
   scheduler.engine.preemption = true;
-  const Result<Configuration> configuration = ReadConfiguration(options.config);
-  if (!configuration) return process.Failed(configuration.error());
   Put(*configuration, scheduler);
   scheduler.groups = true;
   scheduler.volumes = true;

@@ -368,6 +368,8 @@ Status Cluster::AddClients() {
     control::SchedulerOptions options;
     const Result<Configuration> configuration = ReadConfiguration(options_.config);
     if (!configuration) return std::unexpected(configuration.error());
+    const Status supported = CheckSupported(options_.config, *configuration);
+    if (!supported) return supported;
     options.engine.preemption = true;
     Put(*configuration, options);
     options.groups = true;

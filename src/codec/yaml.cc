@@ -150,6 +150,7 @@ class Builder final : public YAML::EventHandler {
     stack_.clear();
     anchors_.clear();
     root_.reset();
+    lines.clear();
   }
   void OnDocumentEnd() override {
     if (!root_ || root_->is_null()) return;
@@ -199,6 +200,7 @@ class Builder final : public YAML::EventHandler {
 
   std::vector<Json> documents;
   std::vector<std::string> duplicates;  // Only when it reports them.
+  std::map<std::string, int64_t, std::less<>> lines;
 
  private:
   struct Level {
@@ -208,6 +210,7 @@ class Builder final : public YAML::EventHandler {
     bool merges = false;             // The key is the one that merges.
     YAML::anchor_t anchor = 0;
     YAML::Mark mark;
+    std::string path;  // Only when lines are wanted.
     int64_t nodes_before = 0;
     std::set<std::string> merged;  // Keys that came by a merge and may be overridden.
   };
@@ -226,7 +229,20 @@ class Builder final : public YAML::EventHandler {
     level.anchor = anchor;
     level.mark = mark;
     level.nodes_before = nodes_;
+    level.path = PathOfNext();
     stack_.push_back(std::move(level));
+  }
+  // Where the value that comes next stands.
+  [[nodiscard]] std::string PathOfNext() const {
+    if (!limits_.lines || stack_.empty()) return "";
+    const Level& level = stack_.back();
+    if (level.value.is_array())
+      return fmt::format("{}[{}]", level.path, level.value.get_array().size());
+    const std::string key = level.key.value_or("");
+    return level.path.empty() ? key : fmt::format("{}.{}", level.path, key);
+  }
+  void NoteLine(const YAML::Mark& mark) {
+    if (limits_.lines) lines.try_emplace(PathOfNext(), mark.line + 1);
   }
   void Close() {
     Level level = std::move(stack_.back());
@@ -247,6 +263,7 @@ class Builder final : public YAML::EventHandler {
     }
     Level& level = stack_.back();
     if (level.value.is_array()) {
+      NoteLine(mark);
       level.value.get_array().push_back(std::move(value));
       return;
     }
@@ -258,6 +275,7 @@ class Builder final : public YAML::EventHandler {
       }
       level.key = std::string(value.get_string());
       level.merges = level.plain && *level.key == "<<";
+      NoteLine(mark);
       return;
     }
     const std::string key = *std::exchange(level.key, std::nullopt);
@@ -447,7 +465,8 @@ Result<ParsedYaml> Parse(std::string_view text, YamlLimits limits, bool reports)
     return Fail(ErrorCode::kInvalid, fmt::format("yaml: {}: {}", At(error.mark), error.msg));
   }
   return ParsedYaml{.documents = std::move(builder.documents),
-                    .duplicates = std::move(builder.duplicates)};
+                    .duplicates = std::move(builder.duplicates),
+                    .lines = std::move(builder.lines)};
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -137,6 +139,27 @@ TEST(Yaml, KeysAreInUpstreamsOrder) {
     printed.push_back(line.substr(0, line.find(':')));
   }
   EXPECT_EQ(printed, keys);
+}
+
+TEST(YamlTest, SaysOnWhichLineAFieldStands) {
+  const YamlLimits limits = {.lines = true};
+  const auto parsed = ParseYamlReporting(
+      "a: 1\n"
+      "b:\n"
+      "- c: x\n"
+      "  d: {e: [1,\n"
+      "    2]}\n"
+      "- f\n"
+      "g: &anchor {h: 1}\n"
+      "i: *anchor\n",
+      limits);
+  ASSERT_TRUE(parsed.has_value());
+  const std::map<std::string, int64_t, std::less<>> lines = {
+      {"a", 1},      {"b", 2},        {"b[0]", 3},        {"b[0].c", 3},
+      {"b[0].d", 4}, {"b[0].d.e", 4}, {"b[0].d.e[0]", 4}, {"b[0].d.e[1]", 5},
+      {"b[1]", 6},   {"g", 7},        {"g.h", 7},         {"i", 8}};
+  EXPECT_EQ(parsed->lines, lines);
+  EXPECT_TRUE(ParseYamlReporting("a: 1")->lines.empty());
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/scheduler_configuration.h"
+
+// What each setting of a configuration becomes in berth. Nothing is ignored in silence: what would
+// change decisions and isn't built refuses the configuration.
+namespace berth::config {
+
+enum class Effect : uint8_t {
+  kHonoured,
+  kWithoutEffect,  // It decides nothing here; `why` says why not.
+  kRefused,        // berth would decide otherwise than it asks for.
+};
+
+struct Setting {
+  std::string field;  // `profiles[0].schedulerName`
+  std::string value;
+  Effect effect = Effect::kHonoured;
+  std::string why = {};  // Empty where there is nothing to say.
+  bool operator==(const Setting&) const = default;
+};
+
+// In the order of the file's fields, arguments of plugins only where they aren't the default ones;
+// the gates last. REQUIRES: completed and valid.
+[[nodiscard]] std::vector<Setting> Explain(const SchedulerConfiguration& configuration,
+                                           const FeatureGates& gates = {});
+
+// For people: a line each.
+[[nodiscard]] std::string Text(const std::vector<Setting>& settings);
+
+// What keeps berth from running by it: a line for each setting that is refused.
+[[nodiscard]] std::vector<std::string> Refusals(const std::vector<Setting>& settings);
+
+// Whether pods evict others: whether DefaultPreemption acts at postFilter. REQUIRES: no refusals.
+[[nodiscard]] bool Preempts(const SchedulerConfiguration& configuration,
+                            const FeatureGates& gates = {});
+
+}  // namespace berth::config
