@@ -94,8 +94,9 @@ void AddDuration(CLI::App* app, const std::string& name, Duration& duration,
 }
 
 void AddLeaderElect(CLI::App* app, LeaderElectOptions& leader) {
-  app->add_flag("--leader-elect", leader.elect,
-                "of several replicas the one that holds a Lease decides [true]");
+  app->add_flag_function(
+      "--leader-elect", [&leader](int64_t count) { leader.elect = count > 0; },
+      "of several replicas the one that holds a Lease decides [true]");
   AddDuration(app, "--leader-elect-lease-duration", leader.lease_duration,
               "how long others leave a lease alone that does not change [15s]");
   AddDuration(app, "--leader-elect-renew-deadline", leader.renew_deadline,

@@ -49,14 +49,14 @@ struct UpOptions {
   bool verbose = false;
 };
 
-// Which of several replicas leads, by the flags of kube-scheduler.
+// Leader election, where it is to be other than the configuration says (config::LeaderElection).
 struct LeaderElectOptions {
-  bool elect = true;  // Without, it takes itself for the only one.
-  Duration lease_duration = Duration::Seconds(15);
-  Duration renew_deadline = Duration::Seconds(10);
-  Duration retry_period = Duration::Seconds(2);
-  std::string resource_name = "kube-scheduler";
-  std::string resource_namespace = "kube-system";
+  std::optional<bool> elect;
+  Duration lease_duration;  // 0: not given, as of the two below.
+  Duration renew_deadline;
+  Duration retry_period;
+  std::string resource_name;       // Empty: not given, ...
+  std::string resource_namespace;  // ... as here.
 };
 
 struct RunOptions {

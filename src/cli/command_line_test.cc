@@ -143,15 +143,13 @@ TEST(CommandLine, RunTakesThePathsThatAreOpen) {
 
 TEST(CommandLine, LeaderElectionHasTheFlagsOfKubeScheduler) {
   const LeaderElectOptions usual = Get<RunOptions>({"run"}).leader;
-  EXPECT_TRUE(usual.elect);
-  EXPECT_EQ(usual.lease_duration, Duration::Seconds(15));
-  EXPECT_EQ(usual.renew_deadline, Duration::Seconds(10));
-  EXPECT_EQ(usual.retry_period, Duration::Seconds(2));
-  EXPECT_EQ(usual.resource_name, "kube-scheduler");
-  EXPECT_EQ(usual.resource_namespace, "kube-system");
-  EXPECT_FALSE(Get<RunOptions>({"run", "--leader-elect=false"}).leader.elect);
-  EXPECT_TRUE(Get<RunOptions>({"run", "--leader-elect=true"}).leader.elect);
-  EXPECT_TRUE(Get<RunOptions>({"run", "--leader-elect"}).leader.elect);
+  // What is not given, the configuration says.
+  EXPECT_FALSE(usual.elect.has_value());
+  EXPECT_EQ(usual.lease_duration, Duration());
+  EXPECT_EQ(usual.resource_name, "");
+  EXPECT_EQ(Get<RunOptions>({"run", "--leader-elect=false"}).leader.elect, false);
+  EXPECT_EQ(Get<RunOptions>({"run", "--leader-elect=true"}).leader.elect, true);
+  EXPECT_EQ(Get<RunOptions>({"run", "--leader-elect"}).leader.elect, true);
   const LeaderElectOptions given =
       Get<RunOptions>({"run", "--leader-elect-lease-duration=30s",
                        "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period", "1m5s",

@@ -112,10 +112,13 @@ Status ReadField(std::string_view key, const api::Json& value, Configuration& ou
   } else if (key == "placement") {
     if (text != "joint" && text != "separate") return wrong("joint or separate");
     out.joint_placement = text == "joint";
+  } else if (key == "compat") {
+    if (!value.is_bool()) return wrong("true or false");
+    out.compat = value.get_bool();
   } else if (key == "waitForPodsReady") {
     return ReadPodsReady(value, out.pods_ready);
   } else {
-    return Unknown(key, "apiVersion, kind, placement, waitForPodsReady");
+    return Unknown(key, "apiVersion, kind, placement, compat, waitForPodsReady");
   }
   return {};
 }
@@ -161,6 +164,7 @@ Result<Configuration> ReadBerthConfiguration(const std::string& path, Configurat
 
 void Put(const Configuration& configuration, control::SchedulerOptions& options) {
   options.engine.joint_placement = configuration.joint_placement;
+  options.engine.compat = configuration.compat;
   options.quota_options.workloads.pods_ready = configuration.pods_ready;
   options.quota_options.taking.keeps_turn = !configuration.pods_ready.requeues_by_eviction;
   if (!configuration.scheduler) return;

@@ -16,6 +16,7 @@ namespace berth::cmd {
 //   apiVersion: config.berth.dev/v1alpha1
 //   kind: BerthConfiguration
 //   placement: joint      # or separate
+//   compat: false         # or true: as kube-scheduler also where berth does better by intent
 //   waitForPodsReady:     # as Kueue's; what is left out stands at Kueue's defaults, as here
 //     timeout: 30m
 //     recoveryTimeout: 30m            # that of timeout
@@ -28,6 +29,9 @@ struct Configuration {
   // Whether workloads get quota only together with places on nodes for all their pods; else as
   // Kueue does, quota alone.
   bool joint_placement = true;
+  // Whether pods are placed as kube-scheduler does where berth does better by intent
+  // (docs/DEVIATIONS.md).
+  bool compat = false;
   // For how long the pods of an admitted workload may not be ready.
   control::PodsReadyRules pods_ready = {};
   std::optional<config::SchedulerConfiguration> scheduler = {};  // Of a KubeSchedulerConfiguration.

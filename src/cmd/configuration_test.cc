@@ -78,8 +78,9 @@ TEST(ConfigurationTest, SaysForHowLongPodsMayNotBeReady) {
 TEST(ConfigurationTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(Read(fmt::format("{}placement: both\n", kHead)),
             "placement must be joint or separate, not \"both\"");
-  EXPECT_EQ(Read(fmt::format("{}place: joint\n", kHead)),
-            "unknown field \"place\"; there are apiVersion, kind, placement, waitForPodsReady");
+  EXPECT_EQ(
+      Read(fmt::format("{}place: joint\n", kHead)),
+      "unknown field \"place\"; there are apiVersion, kind, placement, compat, waitForPodsReady");
   EXPECT_EQ(Read("kind: BerthConfiguration\n"), "apiVersion is missing");
   EXPECT_EQ(Read("apiVersion: v1\nkind: BerthConfiguration\n"),
             "apiVersion must be config.berth.dev/v1alpha1, not \"v1\"");

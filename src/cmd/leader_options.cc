@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <type_traits>
 
 #include "env/os/entropy.h"
 
@@ -19,15 +20,29 @@ std::string HostName() {
 
 }  // namespace
 
-Result<control::LeaderElectionOptions> LeaderOptions(const cli::LeaderElectOptions& options,
+config::LeaderElection Combined(config::LeaderElection configured,
+                                const cli::LeaderElectOptions& options) {
+  const auto put = [](auto& to, const auto& given) {
+    if (given != std::remove_cvref_t<decltype(given)>{}) to = given;
+  };
+  configured.leader_elect = options.elect.value_or(configured.leader_elect);
+  put(configured.lease_duration, options.lease_duration);
+  put(configured.renew_deadline, options.renew_deadline);
+  put(configured.retry_period, options.retry_period);
+  put(configured.resource_name, options.resource_name);
+  put(configured.resource_namespace, options.resource_namespace);
+  return configured;
+}
+
+Result<control::LeaderElectionOptions> LeaderOptions(const config::LeaderElection& election,
                                                      const client::Options& client) {
   control::LeaderElectionOptions leader{
       .identity = fmt::format("{}_{:016x}{:016x}", HostName(), env::os::Seed(), env::os::Seed()),
-      .namespace_name = options.resource_namespace,
-      .name = options.resource_name,
-      .lease_duration = options.lease_duration,
-      .renew_deadline = options.renew_deadline,
-      .retry_period = options.retry_period,
+      .namespace_name = election.resource_namespace,
+      .name = election.resource_name,
+      .lease_duration = election.lease_duration,
+      .renew_deadline = election.renew_deadline,
+      .retry_period = election.retry_period,
       .client = client};
   leader.client.seed = env::os::Seed();
   if (const std::string problem = control::ProblemOf(leader); !problem.empty())

@@ -3,14 +3,19 @@
 #include "base/result.h"
 #include "cli/command_line.h"
 #include "client/client.h"
+#include "config/scheduler_configuration.h"
 #include "control/leader_election.h"
 
 namespace berth::cmd {
 
-// The leader election that the command line asks for, with an identity that no other process has:
-// the host's name, which is a pod's own, and a random number, as upstream's. `client`: how the
-// scheduler reaches the API server.
+// What the configuration says of leader election, or the command line, which goes before it as for
+// kube-scheduler.
+[[nodiscard]] config::LeaderElection Combined(config::LeaderElection configured,
+                                              const cli::LeaderElectOptions& options);
+
+// With an identity that no other process has: the host's name, which is a pod's own, and a random
+// number, as upstream's. `client`: how the scheduler reaches the API server.
 [[nodiscard]] Result<control::LeaderElectionOptions> LeaderOptions(
-    const cli::LeaderElectOptions& options, const client::Options& client);
+    const config::LeaderElection& election, const client::Options& client);
 
 }  // namespace berth::cmd

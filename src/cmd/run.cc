@@ -148,7 +148,8 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
   Result<Configuration> out = ReadConfiguration(options.config, options.flags.feature_gates);
   if (!out) return out;
   const bool is_berths = !options.config.empty() && !out->scheduler;
-  if (is_berths && !options.quota) return fail("--config: a BerthConfiguration needs --quota");
+  if (is_berths && !options.quota && !out->compat)
+    return fail("--config: all but compat of a BerthConfiguration needs --quota");
   if (out->scheduler && !options.config.empty() && !options.scheduler_names.empty())
     return fail("--scheduler-name: the profiles of --config have names");
   if (const Status good = CheckSupported(options.config, *out); !good)
@@ -206,8 +207,12 @@ int Run(const cli::RunOptions& options) {
   scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
-  if (options.leader.elect) {
-    Result<control::LeaderElectionOptions> leader = LeaderOptions(options.leader, scheduler.client);
+  const config::LeaderElection election =
+      Combined(configuration->scheduler ? configuration->scheduler->leader_election
+                                        : config::LeaderElection(),
+               options.leader);
+  if (election.leader_elect) {
+    Result<control::LeaderElectionOptions> leader = LeaderOptions(election, scheduler.client);
     if (!leader) return process.Failed(leader.error());
     scheduler.leader_election = *std::move(leader);
     process.StopGracefully();

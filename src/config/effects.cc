@@ -117,12 +117,8 @@ void Tell(const PodTopologySpreadArgs& args, Teller tell) {
     tell.Add("defaultConstraints", Shown(args.default_constraints), kRefused,
              "pods have the constraints of their own specs alone");
   }
-  if (args.defaulting_type == "System") {
-    tell.Add("defaultingType", args.defaulting_type, kWithoutEffect,
-             "no default constraints are preferred yet: pods have those of their own specs alone");
-  } else {
-    tell.Add("defaultingType", args.defaulting_type, kHonoured);
-  }
+  tell.Only("defaultingType", args.defaulting_type, args.defaulting_type == "System",
+            "pods without constraints have Kubernetes' own");
 }
 
 void Tell(const VolumeBindingArgs& args, Teller tell) {
@@ -134,9 +130,7 @@ void Tell(const VolumeBindingArgs& args, Teller tell) {
 }
 
 void TellElection(const LeaderElection& of, Teller tell) {
-  constexpr std::string_view kWhy =
-      "any number of replicas is safe: a binding carries the pod's uid, and the server takes one";
-  tell.Add("leaderElect", Shown(of.leader_elect), kWithoutEffect, kWhy);
+  tell.Add("leaderElect", Shown(of.leader_elect), kHonoured);
 }
 
 void TellClient(const ClientConnection& of, Teller tell) {

@@ -3,17 +3,10 @@
 
 #include <utility>
 
+#include "control/say.h"
 #include "control/scheduler.h"
 
 namespace berth::control {
-namespace {
-
-void Say(env::Outbox& out, env::LogLevel level, std::string text) {
-  out.emplace_back(env::Log{.level = level, .text = std::move(text)});
-}
-
-}  // namespace
-
 void Scheduler::Elect(Instant now, const env::Input& input, env::Outbox& out) {
   const bool led = election_->leads();
   const uint64_t term = election_->terms();

@@ -20,15 +20,15 @@ std::string Node(std::string_view name, int64_t cpu_milli) {
 
 std::string Web(const std::string& name, int version, const std::string& node = "",
                 const std::string& spec = "") {
-  return PodJson(
-      {.name = name,
-       .uid = "u-" + name,
-       .version = version,
-       .node = node,
-       .cpu_milli = 100,
-       .extra_meta = R"(,"labels":{"app":"web"},"ownerReferences":[{"apiVersion":"apps/v1",)"
-                     R"("kind":"ReplicaSet","name":"web","uid":"u-web","controller":true}])",
-       .extra_spec = spec});
+  return PodJson({.name = name,
+                  .uid = "u-" + name,
+                  .version = version,
+                  .node = node,
+                  .cpu_milli = 100,
+                  .extra_meta =
+                      R"(,"labels":{"app":"web"},"ownerReferences":[{"apiVersion":"apps/v1",)"
+                      R"("kind":"ReplicaSet","name":"web","uid":"u-web","controller":true}])",
+                  .extra_spec = spec});
 }
 
 std::string ReplicaSet(int version) {

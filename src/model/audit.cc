@@ -129,8 +129,8 @@ class Auditor {
     std::map<NameId, std::map<NodeId, uint32_t>> users;
     for (uint32_t i = 0; i < state_.ledger().claims_size(); ++i) {
       const Claim& claim = state_.ledger().claim(ClaimId{i});
-      const bool there = claim.owner.valid() && !claim.account.is_tree() &&
-                         claim.state != ClaimState::kReserved;
+      const bool there =
+          claim.owner.valid() && !claim.account.is_tree() && claim.state != ClaimState::kReserved;
       const PodId pod = there ? state_.pods().FindUid(claim.owner) : PodId{};
       if (!pod.valid() || !state_.pods().at(pod).pin.volumes.valid()) continue;
       const NodeId n = claim.account.node();

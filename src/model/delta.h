@@ -152,11 +152,12 @@ struct ReservationRead {
   std::string uid;
 };
 
-using Delta = std::variant<
-    NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert, BudgetRemove,
-    PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert, QueueRemove, FlavorUpsert,
-    FlavorRemove, TopologyUpsert, TopologyRemove, GroupUpsert, GroupRemove, LocalQueueUpsert,
-    LocalQueueRemove, WorkloadUpsert, WorkloadRemove, ReservationOutcome, ReservationRead,
-    NamespaceUpsert, NamespaceRemove, StorageFact>;
+using Delta =
+    std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
+                 BudgetRemove, PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert,
+                 QueueRemove, FlavorUpsert, FlavorRemove, TopologyUpsert, TopologyRemove,
+                 GroupUpsert, GroupRemove, LocalQueueUpsert, LocalQueueRemove, WorkloadUpsert,
+                 WorkloadRemove, ReservationOutcome, ReservationRead, NamespaceUpsert,
+                 NamespaceRemove, StorageFact>;
 
 }  // namespace berth::model

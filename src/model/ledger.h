@@ -16,8 +16,8 @@
 #include "model/quota_tree.h"
 #include "model/resources.h"
 #include "model/spread_index.h"
-#include "model/volume_index.h"
 #include "model/touch.h"
+#include "model/volume_index.h"
 
 namespace berth::model {
 

@@ -22,26 +22,26 @@ enum class ReasonKind : uint8_t {
   kPorts,         // Of its host ports one is taken.
   kInsufficient,  // Amounts, the pod count among them.
   // Of the pod's volumes, whatever the node: every node refuses.
-  kClaimMissing,    // A claim that it names isn't there.
-  kClaimAwaited,    // Nor one that is to be made for it.
-  kClaimLost,       // The claim's volume is gone.
-  kClaimDeleted,    // The claim is being deleted.
-  kClaimForeign,    // The claim that is to be the pod's own is another's.
-  kClaimUnbound,    // A claim has no volume, and gets one without a pod.
-  kVolumeMissing,   // The claim's volume isn't there.
+  kClaimMissing,   // A claim that it names isn't there.
+  kClaimAwaited,   // Nor one that is to be made for it.
+  kClaimLost,      // The claim's volume is gone.
+  kClaimDeleted,   // The claim is being deleted.
+  kClaimForeign,   // The claim that is to be the pod's own is another's.
+  kClaimUnbound,   // A claim has no volume, and gets one without a pod.
+  kVolumeMissing,  // The claim's volume isn't there.
   // Of its volumes on the node.
-  kDiskConflict,  // A pod there has the disk.
-  kClaimInUse,    // Another pod has the claim, which is one pod's.
-  kVolumeLimit,   // Too many are attached.
-  kVolumeNode,    // The claim's volume can't be used there. These four stand together: Verdict.
-  kNoVolume,      // Nor is one to be had for a claim.
-  kNoStorage,     // Nor is there storage for one.
-  kVolumeGone,    // The claim's volume isn't there.
-  kVolumeZone,    // The volume is of another zone.
-  kSpread,        // Its domain has too many pods already for a topology spread constraint.
-  kSpreadLabel,   // It has no label that says of which domain it is.
-  kPodAffinity,   // Its domain lacks a pod that one is to be with.
-  kPodAntiAffinity,       // It has one that it is not to be with.
+  kDiskConflict,     // A pod there has the disk.
+  kClaimInUse,       // Another pod has the claim, which is one pod's.
+  kVolumeLimit,      // Too many are attached.
+  kVolumeNode,       // The claim's volume can't be used there. These four stand together: Verdict.
+  kNoVolume,         // Nor is one to be had for a claim.
+  kNoStorage,        // Nor is there storage for one.
+  kVolumeGone,       // The claim's volume isn't there.
+  kVolumeZone,       // The volume is of another zone.
+  kSpread,           // Its domain has too many pods already for a topology spread constraint.
+  kSpreadLabel,      // It has no label that says of which domain it is.
+  kPodAffinity,      // Its domain lacks a pod that one is to be with.
+  kPodAntiAffinity,  // It has one that it is not to be with.
   kExistingAntiAffinity,  // It has one that is not to be with this one.
   kFeatures,
   kGpuModel,

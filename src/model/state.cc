@@ -316,9 +316,8 @@ void State::ApplyPod(const PodUpsert& facts) {
   pod.charge_scoring = facts.charge_scoring.valid() ? facts.charge_scoring : spec.scoring;
   if (pod.pin.volumes != facts.pin.volumes) {
     ledger_.SetVolumes(pod.uid, facts.pin.volumes,
-                       facts.pin.volumes.valid()
-                           ? vocabulary_.volume_lists.View(facts.pin.volumes)
-                           : std::span<const PodVolume>());
+                       facts.pin.volumes.valid() ? vocabulary_.volume_lists.View(facts.pin.volumes)
+                                                 : std::span<const PodVolume>());
   }
   pod.pin = facts.pin;
   pod.creation = facts.creation;

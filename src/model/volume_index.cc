@@ -30,7 +30,8 @@ void VolumeIndex::SetVolumes(OwnerId pod, VolumeListId list, std::span<const Pod
     pods_of_list_.erase(before);
     lists_.erase(before);
   }
-  if (list.valid() && pods_of_list_[list]++ == 0) lists_[list].assign(volumes.begin(), volumes.end());
+  if (list.valid() && pods_of_list_[list]++ == 0)
+    lists_[list].assign(volumes.begin(), volumes.end());
   if (pod.value >= of_pod_.size()) of_pod_.resize(pod.value + 1);
   of_pod_[pod.value] = list;
 }

@@ -56,10 +56,10 @@ class VolumeIndex {
  private:
   [[nodiscard]] std::span<const PodVolume> ListOf(OwnerId pod) const;
 
-  std::vector<VolumeListId> of_pod_;                 // By owner; up to the last that had any.
+  std::vector<VolumeListId> of_pod_;                      // By owner; up to the last that had any.
   std::map<VolumeListId, std::vector<PodVolume>> lists_;  // Of those.
   std::map<VolumeListId, uint32_t> pods_of_list_;
-  std::vector<std::vector<Use>> on_node_;            // Up to the last that had any.
+  std::vector<std::vector<Use>> on_node_;  // Up to the last that had any.
   std::map<NameId, std::map<NodeId, uint32_t>> users_;
   std::set<NameId> moved_;  // Claims.
 };

@@ -41,8 +41,8 @@ auto VolumeTable::WithRowsOf(Table& table, const StorageFact& fact, Use use) {
 
 bool VolumeTable::HasRoomFor(const StorageFact& fact) const {
   return fact.gone || WithRowsOf(*this, fact, [&](const auto& rows) {
-    return rows.size() < size_t{limits::kStorageRowsMax} || rows.contains(fact.name);
-  });
+           return rows.size() < size_t{limits::kStorageRowsMax} || rows.contains(fact.name);
+         });
 }
 
 // Keeps what is found by other names than its own.
@@ -78,7 +78,8 @@ void VolumeTable::NoteMoved(const StorageFact& fact) {
     if (row->storage_class.valid()) moved_.insert(row->storage_class);
     if (row->claim.valid()) moved_.insert(row->claim);
   } else if (std::holds_alternative<StorageCapacity>(fact.row)) {
-    if (const StorageCapacity* row = Find(capacities_, fact.name)) moved_.insert(row->storage_class);
+    if (const StorageCapacity* row = Find(capacities_, fact.name))
+      moved_.insert(row->storage_class);
   } else if (std::holds_alternative<StorageDriver>(fact.row)) {
     for (const auto& [name, row] : classes_) {
       if (row.provisioner == fact.name) moved_.insert(name);
@@ -174,8 +175,8 @@ void VolumeTable::AddTo(Hasher& hasher) const {
   const auto add_name = [&](NameId name) { hasher.Add(name.value); };
   hasher.Add(claims_.size());
   for (const auto& [name, row] : claims_) {
-    for (const NameId id : {name, row.volume, row.storage_class, row.selected_node,
-                            row.attributes_class}) {
+    for (const NameId id :
+         {name, row.volume, row.storage_class, row.selected_node, row.attributes_class}) {
       add_name(id);
     }
     hasher.Add(row.uid).Add(row.controller).Add(row.request.value_or(-1)).Add(row.modes);
@@ -184,8 +185,7 @@ void VolumeTable::AddTo(Hasher& hasher) const {
   }
   hasher.Add(volumes_.size());
   for (const auto& [name, row] : volumes_) {
-    for (const NameId id :
-         {name, row.driver, row.claim, row.storage_class, row.attributes_class}) {
+    for (const NameId id : {name, row.driver, row.claim, row.storage_class, row.attributes_class}) {
       add_name(id);
     }
     hasher.Add(row.handle).Add(row.places.value).Add(row.zones.size()).Add(row.labels);

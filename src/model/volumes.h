@@ -228,7 +228,7 @@ class VolumeTable {
   std::map<NameId, std::set<NameId>> attachments_of_;        // By volume.
   std::map<NameId, std::set<NameId>> by_class_;              // Volumes.
   std::map<NameId, std::set<NameId>> by_volume_;             // Claims.
-  std::set<NameId> moved_;  // Names of claims, volumes, classes.
+  std::set<NameId> moved_;                                   // Names of claims, volumes, classes.
 };
 
 }  // namespace berth::model

@@ -132,9 +132,8 @@ class Query {
     Behind behind = spread_.hard() ? Behind::kPortsAmountsAndSpread : Behind::kPortsAndAmounts;
     if (volumes_.any()) {
       if (const Verdict verdict = volumes_.Storage(n); !verdict.fits())
-        return {.kind = verdict.kind,
-                .behind = Behind::kPortsAndAmounts,
-                .lacking = verdict.lacking};
+        return {
+            .kind = verdict.kind, .behind = Behind::kPortsAndAmounts, .lacking = verdict.lacking};
     }
     if (!spread_.Labelled(n)) return {.kind = ReasonKind::kSpreadLabel, .behind = behind};
     if (!affinity_.Labelled(n)) return {.kind = ReasonKind::kPodAffinity, .behind = behind};

@@ -71,8 +71,7 @@ class Search {
     Room room = RoomOf(n);
     for (size_t i = 0; i < scratch_.victims.size(); ++i) TakeOut(room, scratch_.victims[i], +1);
     verdict = VerdictOf(n, room);
-    if (verdict.fits() && fixed.kind != ReasonKind::kNone)
-      verdict = VerdictOf(fixed);
+    if (verdict.fits() && fixed.kind != ReasonKind::kNone) verdict = VerdictOf(fixed);
     const bool none = scratch_.victims.empty();
     if (!verdict.fits()) return none ? PreemptionAnswer::kNoVictims : PreemptionAnswer::kRefused;
     cost = {};

@@ -102,8 +102,8 @@ Verdict VolumeQuery::Sort() {
   }
   to_match_ = unbound_;
   std::erase_if(to_match_, [](const Unbound& one) { return one.claim->selected_node.valid(); });
-  std::ranges::stable_sort(
-      to_match_, {}, [](const Unbound& one) { return one.claim->request.value_or(0); });
+  std::ranges::stable_sort(to_match_, {},
+                           [](const Unbound& one) { return one.claim->request.value_or(0); });
   return {};
 }
 
@@ -305,13 +305,13 @@ std::optional<NameId> VolumeQuery::Match(const Unbound& one, NodeId n,
         meant = name;
       continue;
     }
-    const bool fits =
-        volume.available && !claim.selects_nothing &&
-        (!claim.selector || model::MeetsAll(*claim.selector, volume.labels)) &&
-        (claim.modes & volume.modes) == claim.modes && (claim.modes & model::kOtherMode) == 0;
+    const bool fits = volume.available && !claim.selects_nothing &&
+                      (!claim.selector || model::MeetsAll(*claim.selector, volume.labels)) &&
+                      (claim.modes & volume.modes) == claim.modes &&
+                      (claim.modes & model::kOtherMode) == 0;
     if (!fits || (volume.places.valid() && !Matches(volume.places, n))) continue;
-    if (best.valid() && (volume.capacity > least ||
-                         (volume.capacity == least && before(best, name)))) {
+    if (best.valid() &&
+        (volume.capacity > least || (volume.capacity == least && before(best, name)))) {
       continue;
     }
     best = name;
@@ -342,7 +342,8 @@ bool VolumeQuery::OfZone(NodeId n) const {
     const NameId id = state_.vocabulary().names.Find(key);
     return id.valid() ? state_.LabelOf(n, id) : NameId{};
   };
-  if (std::ranges::none_of(kZoneLabels, [&](std::string_view key) { return label_of(key).valid(); }))
+  if (std::ranges::none_of(kZoneLabels,
+                           [&](std::string_view key) { return label_of(key).valid(); }))
     return true;
   return std::ranges::all_of(zoned_, [&](const model::Volume* volume) {
     return std::ranges::all_of(volume->zones, [&](const model::VolumeZone& zone) {

@@ -91,8 +91,8 @@ class VolumeQuery {
   std::span<const model::PodVolume> volumes_;
   model::Verdict bar_;
   std::vector<Bound> bound_;
-  std::vector<Unbound> unbound_;               // In the pod's order.
-  std::vector<Unbound> to_match_;              // Those on no node yet, the smallest first.
+  std::vector<Unbound> unbound_;   // In the pod's order.
+  std::vector<Unbound> to_match_;  // Those on no node yet, the smallest first.
   std::vector<const model::Volume*> zoned_;
   std::vector<model::NameId> wanted_;          // Claims that are one pod's.
   std::vector<model::Attachable> attachable_;  // Different ones.

@@ -44,19 +44,10 @@ namespace {
 constexpr int kSkipped = 77;  // As ctest knows it.
 constexpr int kFailuresShownMax = 20;
 
-const std::set<std::string_view> kFamilies = {"fit",
-                                              "taints",
-                                              "node-affinity",
-                                              "inter-pod-affinity",
-                                              "topology-spread",
-                                              "topology-default",
-                                              "ports",
-                                              "images",
-                                              "volumes",
-                                              "declared-features",
-                                              "preemption",
-                                              "nominated",
-                                              "mixed"};
+const std::set<std::string_view> kFamilies = {
+    "fit",   "taints", "node-affinity", "inter-pod-affinity", "topology-spread", "topology-default",
+    "ports", "images", "volumes",       "declared-features",  "preemption",      "nominated",
+    "mixed"};
 
 // Whose verdicts are given here; and no plugin's.
 const std::set<std::string_view> kPlugins = {"",
