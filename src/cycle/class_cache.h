@@ -20,8 +20,9 @@ namespace berth::cycle {
 // choosing looks at one node per bucket. Nodes with reservations are kept aside: whether they fit
 // depends on who asks.
 //
-// What hangs on pods of other nodes, or on the pod's volumes, is no node's own of a class, and asked
-// anew at each choice, which is O(nodes) then (place/spread.h, place/affinity.h, place/volumes.h).
+// What hangs on pods of other nodes, or on the pod's volumes, is no node's own of a class, and is
+// asked anew at each choice, which is O(nodes) then (place/spread.h, place/affinity.h,
+// place/volumes.h).
 //
 // Heaps are lazy: an entry that no longer says the truth is dropped when it surfaces. Cost: a
 // touched node one evaluation and O(log nodes); a choice O(buckets + nodes with reservations),

@@ -16,8 +16,8 @@
 #include "model/pod_labels.h"
 
 // What volumes of pods hang on: claims for storage (PersistentVolumeClaims), volumes, storage
-// classes, what nodes may attach, what storage is left. A "claim" here is one of storage, not of the
-// ledger. Names are those of Vocabulary::names; a claim's is "namespace/name".
+// classes, what nodes may attach, what storage is left. A "claim" here is one of storage, not of
+// the ledger. Names are those of Vocabulary::names; a claim's is "namespace/name".
 namespace berth::model {
 
 enum class VolumeKind : uint32_t {

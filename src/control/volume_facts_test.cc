@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "api/json.h"
+#include "codec/json.h"
 #include "model/state.h"
 #include "translate/facts.h"
 #include "translate/text.h"
@@ -19,7 +23,7 @@ class VolumeFacts : public testing::Test {
  protected:
   template <typename Row>
   Row RowOf(std::string_view plural, std::string_view json) {
-    const auto fact = StorageFactOf(plural, boost::json::parse(json), v);
+    const auto fact = StorageFactOf(plural, *codec::ParseJson(json), v);
     EXPECT_TRUE(fact.has_value());
     return std::get<Row>(fact->row);
   }
@@ -127,7 +131,7 @@ TEST_F(VolumeFacts, ClassesDriversLimitsCapacitiesAndAttachments) {
 }
 
 TEST_F(VolumeFacts, WhatIsOfAnotherKindIsNoFact) {
-  EXPECT_FALSE(StorageFactOf("pods", boost::json::parse("{}"), v).has_value());
+  EXPECT_FALSE(StorageFactOf("pods", api::Json(api::JsonObject()), v).has_value());
   EXPECT_FALSE(StorageGone("pods", "p", v).has_value());
 }
 

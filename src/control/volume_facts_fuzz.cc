@@ -7,6 +7,7 @@
 #include "api/json.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "codec/json.h"
 #include "model/volumes.h"
 #include "translate/volume_facts.h"
 
@@ -20,10 +21,10 @@ constexpr std::string_view kPlurals[] = {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;
-  boost::system::error_code error;
-  const api::Json object = boost::json::parse(
-      boost::json::string_view(reinterpret_cast<const char*>(data), size), error);
-  if (error) return 0;
+  const Result<api::Json> parsed =
+      codec::ParseJson(std::string_view(reinterpret_cast<const char*>(data), size));
+  if (!parsed) return 0;
+  const api::Json& object = *parsed;
   model::Vocabulary vocabulary;
   model::VolumeTable table;
   for (const std::string_view plural : kPlurals) {
