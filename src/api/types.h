@@ -153,6 +153,19 @@ struct PreferredTerm {
   bool operator==(const PreferredTerm&) const = default;
 };
 
+// One of spec.volumes that decides where the pod can run.
+struct PodVolume {
+  std::string name;
+  // "persistentVolumeClaim", "ephemeral", "gcePersistentDisk", "awsElasticBlockStore", "iscsi",
+  // "rbd".
+  std::string source;
+  // claimName, pdName, volumeID or iqn; of rbd the pool and the image.
+  std::string id;
+  std::vector<std::string> monitors;  // Of rbd.
+  bool read_only = false;
+  bool operator==(const PodVolume&) const = default;
+};
+
 struct PodCondition {
   std::string type;
   std::string status;
@@ -193,6 +206,9 @@ struct PodSpec {
   std::vector<std::string> claims;
   std::vector<std::string> ephemeral_volumes;
   std::vector<std::string> image_volumes;  // References of volumes that are images.
+  std::vector<PodVolume> volumes;          // Those and disks, in order.
+  // Which nodes the volumes of its claims allow stands in its node affinity.
+  bool volumes_placed = false;
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
   // "spec.affinity.podAffinity".
   std::vector<std::string> unsupported;

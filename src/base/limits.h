@@ -39,6 +39,9 @@ inline constexpr int64_t kSlotsMax = kPodsMax;
 // LocalQueues that they come through, one or a few a namespace.
 inline constexpr int64_t kWorkloadsMax = 200'000;
 inline constexpr int64_t kLocalQueuesMax = 65'536;
+// Of each kind of object that says where storage is: claims, volumes, attachments and the like. A
+// pod has a few; with 300 bytes each they are 60 MB.
+inline constexpr int64_t kStorageRowsMax = 200'000;
 // Quotas, and what is read of sums of them, are clamped to this: 128 PiB.
 inline constexpr int64_t kQuotaMax = int64_t{1} << 57;
 static_assert(kQuotaMax > (int64_t{16} << 40) * 1024, "1,024 of the largest nodes");

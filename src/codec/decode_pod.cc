@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +13,7 @@ using api::ContainerPort;
 using api::ContainerStatus;
 using api::Pod;
 using api::PodSpec;
+using api::PodVolume;
 
 void AddUnsupported(PodSpec& spec, std::string path) {
   if (std::ranges::find(spec.unsupported, path) == spec.unsupported.end()) {
@@ -155,31 +158,51 @@ void ReadSpread(Errors& errors, const Element& element, PodSpec& out) {
   });
 }
 
+// What tells a claim or disk from others of its source.
+void ReadVolumeSource(Errors& errors, const Element& element, PodVolume& out) {
+  constexpr std::string_view kField = "spec.volumes";
+  std::string image;
+  std::string pool = "rbd";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "claimName" || key == "pdName" || key == "volumeID" || key == "iqn") {
+      Read(errors, kField, value, out.id);
+    } else if (key == "readOnly") {
+      Read(errors, kField, value, out.read_only);
+    } else if (key == "monitors") {
+      Read(errors, kField, value, out.monitors);
+    } else if (key == "image") {
+      Read(errors, kField, value, image);
+    } else if (key == "pool") {
+      Read(errors, kField, value, pool);
+    }
+  });
+  if (out.source == "rbd") out.id = fmt::format("{}/{}", pool, image);
+}
+
 // Volumes that decide where a pod can run: claims, and disks that attach to one node.
 void ReadVolumes(Errors& errors, const Element& element, PodSpec& out) {
   constexpr std::string_view kField = "spec.volumes";
   ForItems(errors, kField, element, [&](const Element& item) {
-    std::string volume;
-    bool ephemeral = false;
+    PodVolume volume;
     ForMembers(errors, kField, item, [&](std::string_view key, const Element& value) {
-      if (key == "name") Read(errors, kField, value, volume);
-      if (key == "ephemeral") ephemeral = true;
+      if (key == "name") Read(errors, kField, value, volume.name);
       if (key == "image") {
         ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
           if (name == "reference") Read(errors, kField, part, out.image_volumes.emplace_back());
         });
       }
-      if (key == "persistentVolumeClaim") {
-        ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
-          if (name == "claimName") Read(errors, kField, part, out.claims.emplace_back());
-        });
-      }
-      if (key == "persistentVolumeClaim" || key == "ephemeral" || key == "gcePersistentDisk" ||
-          key == "awsElasticBlockStore" || key == "azureDisk" || key == "iscsi" || key == "rbd") {
+      if (key == "persistentVolumeClaim" || key == "ephemeral" || key == "azureDisk")
         AddUnsupported(out, "spec.volumes." + std::string(key));
+      if (key == "persistentVolumeClaim" || key == "ephemeral" || key == "gcePersistentDisk" ||
+          key == "awsElasticBlockStore" || key == "iscsi" || key == "rbd") {
+        volume.source = key;
+        ReadVolumeSource(errors, value, volume);
       }
     });
-    if (ephemeral) out.ephemeral_volumes.push_back(std::move(volume));
+    if (volume.source.empty()) return;
+    if (volume.source == "persistentVolumeClaim") out.claims.push_back(volume.id);
+    if (volume.source == "ephemeral") out.ephemeral_volumes.push_back(volume.name);
+    out.volumes.push_back(std::move(volume));
   });
 }
 

@@ -126,6 +126,31 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
                          AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
     case kPorts:
       return "the end of a pod that has the host port on one of these nodes";
+    case kClaimMissing:
+    case kClaimAwaited:
+    case kVolumeMissing:
+      return "the object that is named";
+    case kClaimLost:
+    case kClaimDeleted:
+    case kClaimForeign:
+      return "another claim of that name";
+    case kClaimUnbound:
+      return "a volume for the claim";
+    case kDiskConflict:
+      return "the end of a pod that has the disk on one of these nodes";
+    case kClaimInUse:
+      return "the end of the pod that has the claim";
+    case kVolumeLimit:
+      return "a volume that is detached from one of these nodes";
+    case kVolumeNode:
+    case kVolumeZone:
+      return "a node where the pod's volumes can be used";
+    case kNoVolume:
+      return "a volume that fits the claim, or a node where one can be made";
+    case kNoStorage:
+      return "a node where storage is left for the claim";
+    case kVolumeGone:
+      return "the volume that the claim is bound to";
     case kSpread:
       return "a pod that is counted and leaves one of these nodes' domains, or comes to one that "
              "has the fewest";

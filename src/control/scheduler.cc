@@ -194,6 +194,8 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
   } else if (options_.groups && event.watch == queues_) {
     OnQueue(event, out);
   } else if (volumes_ && volumes_->Watches(event.watch)) {
+    if (const auto fact = volumes_->FactOf(event, engine_.vocabulary())) ApplyStorage(*fact, out);
+    if (volumes_->IsOfNodes(event.watch)) return;
     const std::vector<client::ObjectEvent> users = volumes_->Observe(event);
     PumpVolumes(now, out);
     for (const client::ObjectEvent& pod : users) OnPod(now, pod, out);
@@ -307,6 +309,13 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   if (!waits_for.empty()) return WaitForClaims(*pod, waits_for);
   if (!facts->ours) NoteLeftAlone(*pod);
   if (mine) OnWaitingPod(*pod);
+}
+
+void Scheduler::ApplyStorage(const model::StorageFact& fact, env::Outbox& out) {
+  if (engine_.state().HasRoomFor(fact)) return Apply(fact);
+  Say(out, env::LogLevel::kError,
+      fmt::format("{} is not used: the scheduler holds {} objects of its kind, as many as it can",
+                  engine_.state().NameOf(fact.name), limits::kStorageRowsMax));
 }
 
 // Nodes are not looked at before its claims have volumes, or may get them there.

@@ -170,6 +170,7 @@ class Scheduler final : public env::Actor {
   void WaitForClaims(const api::Pod& pod, const std::string& reason);
   // Takes back a binding that was not sent.
   void Withdraw(Instant now, std::string_view uid);
+  void ApplyStorage(const model::StorageFact& fact, env::Outbox& out);
   // Sends the bindings whose volumes are there, and gives up those that get none.
   void PumpVolumes(Instant now, env::Outbox& out);
   // Of the planted defect: the same of who has the pod's name now.

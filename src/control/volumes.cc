@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "client/known_set.h"
 #include "codec/json.h"
+#include "translate/volume_facts.h"
 
 namespace berth::control {
 namespace {
@@ -109,11 +110,35 @@ Volumes::Volumes(client::Client& client)
       volumes_watch_(client.Watch(
           {.resource = {.group = "", .version = "v1", .plural = "persistentvolumes"}})),
       classes_watch_(client.Watch(
-          {.resource = {.group = "storage.k8s.io", .version = "v1", .plural = "storageclasses"}})) {
-}
+          {.resource = {.group = "storage.k8s.io", .version = "v1", .plural = "storageclasses"}})),
+      csi_nodes_watch_(client.Watch(
+          {.resource = {.group = "storage.k8s.io", .version = "v1", .plural = "csinodes"}})),
+      attachments_watch_(client.Watch(
+          {.resource = {
+               .group = "storage.k8s.io", .version = "v1", .plural = "volumeattachments"}})) {}
 
 bool Volumes::Watches(client::WatchId watch) const {
-  return watch == claims_watch_ || watch == volumes_watch_ || watch == classes_watch_;
+  return watch == claims_watch_ || watch == volumes_watch_ || watch == classes_watch_ ||
+         IsOfNodes(watch);
+}
+
+bool Volumes::IsOfNodes(client::WatchId watch) const {
+  return watch == csi_nodes_watch_ || watch == attachments_watch_;
+}
+
+std::optional<model::StorageFact> Volumes::FactOf(const client::ObjectEvent& event,
+                                                  model::Vocabulary& vocabulary) const {
+  const std::string_view plural = event.watch == claims_watch_      ? "persistentvolumeclaims"
+                                  : event.watch == volumes_watch_   ? "persistentvolumes"
+                                  : event.watch == classes_watch_   ? "storageclasses"
+                                  : event.watch == csi_nodes_watch_ ? "csinodes"
+                                                                    : "volumeattachments";
+  if (event.change == client::Change::kDeleted)
+    return translate::StorageGone(plural, event.namespace_name.empty() ? event.name : KeyOf(event),
+                                  vocabulary);
+  const Result<Json> object = codec::ParseJson(event.object.view());
+  if (!object) return std::nullopt;
+  return translate::StorageFactOf(plural, *object, vocabulary);
 }
 
 // ---- Observing ---------------------------------------------------------------------------------
@@ -449,6 +474,7 @@ std::string Volumes::Narrow(Demands demands, bool placed, api::PodSpec& spec) co
   std::erase_if(spec.unsupported, [](const std::string& path) {
     return path == kClaimVolume || path == kEphemeralVolume;
   });
+  spec.volumes_placed = true;
   if (!terms.empty() && !nobody) spec.required_node_affinity = std::move(terms);
   return {};
 }

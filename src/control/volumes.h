@@ -16,7 +16,9 @@
 #include "client/client.h"
 #include "control/binder.h"
 #include "env/actor.h"
+#include "model/delta.h"
 #include "model/state.h"
+#include "model/vocabulary.h"
 
 namespace berth::control {
 
@@ -29,6 +31,9 @@ namespace berth::control {
 //                           where nobody makes volumes, it goes where one that fits was made before
 //   a volume names it       the pod goes where that is: the claim is bound to it
 //   else                    the pod waits, and is told for which claim
+//
+// Which nodes can have the volumes beside those of others, and by their zones, is the engine's to
+// find (place/volumes.h), from the objects that FactOf() reads.
 //
 // A pod with claims is kept as it was last seen, and read again when one of them changes. A binding
 // that waits for volumes is held back here, at most kBindWithin; the engine knows it as on its way.
@@ -43,6 +48,11 @@ class Volumes {
   explicit Volumes(client::Client& client);
 
   [[nodiscard]] bool Watches(client::WatchId watch) const;
+  // What the engine is to know of the object; nothing: it can't be read.
+  [[nodiscard]] std::optional<model::StorageFact> FactOf(const client::ObjectEvent& event,
+                                                         model::Vocabulary& vocabulary) const;
+  // Whether it says only what nodes attach, which the engine alone asks for.
+  [[nodiscard]] bool IsOfNodes(client::WatchId watch) const;
   // Takes a claim, volume or class for what is seen. The pods that are to be read again.
   [[nodiscard]] std::vector<client::ObjectEvent> Observe(const client::ObjectEvent& event);
   // The pod is gone.
@@ -170,9 +180,11 @@ class Volumes {
   [[nodiscard]] bool IsReady(const Held& held, const model::State& state) const;
   [[nodiscard]] bool IsLost(const Held& held, const model::State& state) const;
 
-  client::WatchId claims_watch_;  // Immutable after construction, as the two below.
+  client::WatchId claims_watch_;  // Immutable after construction, as the four below.
   client::WatchId volumes_watch_;
   client::WatchId classes_watch_;
+  client::WatchId csi_nodes_watch_;
+  client::WatchId attachments_watch_;
   std::map<std::string, Claim, std::less<>> claims_;  // By namespace/name.
   std::map<std::string, Volume, std::less<>> volumes_;
   std::map<std::string, std::set<std::string>, std::less<>> meant_;  // Volumes, by their claim.

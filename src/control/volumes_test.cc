@@ -93,6 +93,38 @@ class VolumesTest : public ::testing::Test {
   Rig rig_;
 };
 
+std::string LimitJson(std::string_view node, int version, int count) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","uid":"u-{0}","resourceVersion":"{1}"}},"spec":{{"drivers":)"
+      R"([{{"name":"d","nodeID":"{0}","allocatable":{{"count":{2}}}}}]}}}})",
+      node, kListed + version, count);
+}
+
+TEST_F(VolumesTest, ANodeTakesNoMoreVolumesThanItsDriverAttaches) {
+  for (const char* node : {"n1", "n2", "n3"})
+    rig_.Event("csinodes", "ADDED", LimitJson(node, 1, node == std::string_view("n2") ? 1 : 0));
+  rig_.Event(
+      "volumeattachments", "ADDED",
+      R"({"metadata":{"name":"a","uid":"u-a","resourceVersion":"103"},"spec":{"attacher":"d",)"
+      R"("nodeName":"n2","source":{"persistentVolumeName":"other"}}})");
+  const auto volume = [](std::string_view name) {
+    return fmt::format(
+        R"({{"metadata":{{"name":"{0}","uid":"u-{0}","resourceVersion":"104"}},"spec":{{"csi":)"
+        R"({{"driver":"d","volumeHandle":"h-{0}"}}}}}})",
+        name);
+  };
+  rig_.Event("persistentvolumes", "ADDED", volume("v"));
+  rig_.Event("persistentvolumes", "ADDED", volume("other"));
+  SeeClaim(Bound(2, "v"), "ADDED");
+  SeePod();
+  EXPECT_EQ(Placed(), "");
+  EXPECT_NE(Why().find("3 node(s) exceed max volume count"), std::string::npos) << Why();
+  rig_.Event("volumeattachments", "DELETED",
+             R"({"metadata":{"name":"a","uid":"u-a","resourceVersion":"105"}})");
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(Placed(), "n2");
+}
+
 TEST_F(VolumesTest, APodGoesWhereItsVolumeIs) {
   SeePod();
   EXPECT_EQ(Placed(), "");

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "place/spread.h"
+#include "place/volumes.h"
 
 namespace berth::cycle {
 
@@ -183,11 +184,11 @@ const ClassCache::Entry* ClassCache::Top(uint16_t b) {
 }
 
 ClassCache::Best ClassCache::Choose(const model::State& state, const place::Evaluator& evaluator,
-                                    const model::Viewer& viewer) {
+                                    const model::Viewer& viewer, const model::Pin& pin) {
   CHECK(current_);
   CHECK_EQ(position_, state.touches().end());
-  if (state.vocabulary().classes.at(class_id_).spread.valid())
-    return ScanSpread(state, evaluator, viewer);
+  if (state.vocabulary().classes.at(class_id_).spread.valid() || pin.volumes.valid())
+    return ScanEach(state, evaluator, viewer, pin);
   if (!grouped_) return ScanForBest(state, evaluator, viewer);
   place::Extremes extremes;
   uint32_t feasible_count = 0;
@@ -258,16 +259,18 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
 }
 
-ClassCache::Best ClassCache::ScanSpread(const model::State& state,
-                                        const place::Evaluator& evaluator,
-                                        const model::Viewer& viewer) const {
+ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Evaluator& evaluator,
+                                      const model::Viewer& viewer, const model::Pin& pin) const {
   const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
   const place::SpreadQuery spread(state, class_id_, &viewer);
+  const place::VolumeQuery volumes(state, pin.volumes, &viewer);
+  if (!volumes.bar().fits()) return {};
   std::vector<NodeId> fitting;
   place::Extremes extremes;
   for (uint32_t row = 0; row < rows(); ++row) {
     const NodeId n{row};
     if (!fits(n)) continue;
+    if (volumes.any() && !volumes.Filter(n).fits()) continue;
     if (reserved[row].valid() ? !evaluator.Filter(state, class_id_, n, &viewer).fits()
                               : !spread.Filter(n).fits()) {
       continue;

@@ -20,8 +20,8 @@ namespace berth::cycle {
 // choosing looks at one node per bucket. Nodes with reservations are kept aside: whether they fit
 // depends on who asks.
 //
-// What hangs on pods of other nodes is no node's own, and asked anew at each choice, which is
-// O(nodes) then (place/spread.h).
+// What hangs on pods of other nodes, or on the pod's volumes, is no node's own of a class, and is
+// asked anew at each choice, which is O(nodes) then (place/spread.h, place/volumes.h).
 //
 // Heaps are lazy: an entry that no longer says the truth is dropped when it surfaces. Cost: a
 // touched node one evaluation and O(log nodes); a choice O(buckets + nodes with reservations),
@@ -40,7 +40,7 @@ class ClassCache {
   // The best node for the viewer: highest total, ties by NodeTable::rank. REQUIRES: CatchUp since
   // the last change.
   Best Choose(const model::State& state, const place::Evaluator& evaluator,
-              const model::Viewer& viewer);
+              const model::Viewer& viewer, const model::Pin& pin = {});
 
   // Whether a row fits, reservations and other nodes' pods aside.
   [[nodiscard]] bool fits(model::NodeId n) const {
@@ -80,8 +80,8 @@ class ClassCache {
   [[nodiscard]] const Entry* Top(uint16_t bucket);
   Best ScanForBest(const model::State& state, const place::Evaluator& evaluator,
                    const model::Viewer& viewer) const;
-  Best ScanSpread(const model::State& state, const place::Evaluator& evaluator,
-                  const model::Viewer& viewer) const;
+  Best ScanEach(const model::State& state, const place::Evaluator& evaluator,
+                const model::Viewer& viewer, const model::Pin& pin) const;
 
   model::ClassId class_id_;
   bool current_ = false;  // evaluation_ is that of class_id_ at position_.

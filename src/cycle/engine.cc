@@ -81,6 +81,7 @@ void Engine::NoteTouches() {
                     !WaitingForMoved(/*domains_changed=*/false).empty() ||
                     !HoldersOfMoved(/*domains_changed=*/false).empty();
   }
+  NoteVolumes();
   const model::TouchLog& log = state_.touches();
   for (; noted_position_ < log.end(); ++noted_position_) {
     const model::Touch& touch = log.at(noted_position_);
@@ -252,6 +253,7 @@ void Engine::WakeTouched(Instant now) {
   }
   scratch_.touched.clear();
   if (WakeSpread(all, now)) all |= model::kTouchFreed;
+  if (WakeVolumes(now)) all |= model::kTouchFreed;
   WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
   const bool lifted = LiftedBy(all, options_.faults) != 0;
   if (lifted || (all & OfPlaces(state_)) != 0) {
@@ -289,7 +291,8 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
     if (options_.faults.lose_event_while_evaluated && line.blocked_cycle + 1 == counters_.cycles)
       continue;
     const model::Viewer viewer = ViewerOf(line.head);
-    const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
+    const model::Verdict verdict =
+        options_.evaluator.Filter(state_, line.class_id, n, &viewer, line.pin);
     if (options_.faults.deaf_while_preempting && line.kind == LineKind::kHolders) continue;
     const bool helps =
         !verdict.fits() && line.kind == LineKind::kPreempting && EvictionsHelp(line.head, n);
@@ -297,7 +300,7 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
       lines_.Wake(state_, id, now, options_.faults.narrow_from_too_late ? wake_position_ : first);
       ++counters_.wakes;
     } else {
-      lines_.AddReasons(id, MaskOf(verdict.kind), viewer.priority);
+      lines_.AddReasons(id, MaskOf(verdict), viewer.priority);
     }
   }
 }
@@ -460,7 +463,7 @@ Engine::Choice Engine::Choose(PodId pod) {
   ClassCache& cache = caches_.Get(scored, state_.nodes().size());
   counters_.nodes_evaluated += cache.CatchUp(state_, options_.evaluator, scored);
   if (options_.evaluator.policy() == model::Policy::kRandom) return ChooseRandom(pod, cache);
-  const ClassCache::Best best = cache.Choose(state_, options_.evaluator, ViewerOf(pod));
+  const ClassCache::Best best = cache.Choose(state_, options_.evaluator, ViewerOf(pod), row.pin);
   return {.node = best.node, .score = best.score, .feasible_count = best.feasible_count};
 }
 
@@ -470,7 +473,7 @@ bool Engine::Narrow(const Line& line) const {
   const model::TouchLog& log = state_.touches();
   return line.narrow_from != Line::kWide && line.narrow_from >= log.begin() &&
          log.end() - line.narrow_from <= state_.nodes().size() / 8 + 16 &&
-         line.pin.kind == model::PinKind::kNone && !HasSpread(line.class_id) &&
+         line.pin == model::Pin{} && !HasSpread(line.class_id) &&
          state_.pods().at(line.head).priority <= line.failed_priority &&
          options_.evaluator.policy() != model::Policy::kRandom;
 }
@@ -523,7 +526,8 @@ Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
   if (!n.valid() || !state_.nodes().present(n)) return {};
   const model::ClassId c = state_.pods().at(pod).class_id;
   const model::Viewer viewer = ViewerOf(pod);
-  if (!options_.evaluator.Filter(state_, c, n, &viewer).fits()) return {};
+  const model::Pin& pin = state_.pods().at(pod).pin;
+  if (!options_.evaluator.Filter(state_, c, n, &viewer, pin).fits()) return {};
   const model::NodeScore score = options_.evaluator.Score(state_, c, n);
   const place::Extremes extremes{.taints_max = score.taints_raw,
                                  .affinity_max = score.affinity_raw};
@@ -547,8 +551,9 @@ Engine::Choice Engine::ChooseRandom(PodId pod, const ClassCache& cache) const {
   for (uint32_t i = 0; i < cache.rows(); ++i) {
     const NodeId n{i};
     if (!cache.fits(n)) continue;
-    if ((state_.ledger().nodes().has_reserved(i) || HasSpread(row.class_id)) &&
-        !options_.evaluator.Filter(state_, row.class_id, n, &viewer).fits()) {
+    const bool asks_on = HasSpread(row.class_id) || row.pin.volumes.valid();
+    if ((state_.ledger().nodes().has_reserved(i) || asks_on) &&
+        !options_.evaluator.Filter(state_, row.class_id, n, &viewer, row.pin).fits()) {
       continue;
     }
     ++choice.feasible_count;
@@ -628,7 +633,8 @@ void Engine::Refuse(LineId id, model::ReasonMask known, WhyNoEviction futile, In
 WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) const {
   WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
   const auto conflicts = [](const model::Reason& reason) {
-    return reason.kind == model::ReasonKind::kAffinityConflict;
+    return reason.kind == model::ReasonKind::kAffinityConflict ||
+           (MaskOf(reason.kind) & model::kBarredByVolumes) != 0;
   };
   if (why.would_fit || !options_.preemption || why.refusal.nodes_count == 0 ||
       std::ranges::any_of(why.refusal.reasons, conflicts)) {
@@ -654,7 +660,8 @@ WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) co
 model::ReasonMask Engine::BehindAmounts(LineId id) const {
   const model::ClassSpec& spec = state_.vocabulary().classes.at(lines_.line(id).class_id);
   if (lines_.line(id).kind != LineKind::kPreempting) return 0;
-  return (spec.spread.valid() ? MaskOf(model::ReasonKind::kSpread) : 0) |
+  return (lines_.line(id).pin.volumes.valid() ? model::kOfVolumes : 0) |
+         (spec.spread.valid() ? MaskOf(model::ReasonKind::kSpread) : 0) |
          (spec.features.valid() ? MaskOf(model::ReasonKind::kFeatures) : 0) |
          (spec.models.valid() ? MaskOf(model::ReasonKind::kGpuModel) : 0) |
          (spec.gpu.none() ? 0 : MaskOf(model::ReasonKind::kDevices));

@@ -270,7 +270,12 @@ class Engine {
     std::vector<model::PodId> unbinds = {};  // Victims, some of which are bound by this plan.
   };
   // How many places there are for pods of a class and pin.
-  using Places = std::map<std::tuple<uint32_t, model::PinKind, uint32_t, int64_t>, model::Amount>;
+  using Places =
+      std::map<std::tuple<uint32_t, model::PinKind, uint32_t, uint32_t, int64_t>, model::Amount>;
+  void NoteVolumes();
+  bool WakeVolumes(Instant now);
+  [[nodiscard]] std::vector<LineId> WaitingForVolumes() const;
+  [[nodiscard]] std::vector<model::PodId> HoldersForVolumes() const;
   [[nodiscard]] bool WaitsInGang(model::PodId pod) const;
   [[nodiscard]] bool StandsAlone(model::PodId pod) const;
   void SyncGroup(model::GroupId group);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cycle/test_cluster.h"
+#include "cycle/test_volumes.h"
 #include "cycle/why.h"
 #include "model/audit.h"
 
@@ -157,12 +158,13 @@ class History {
   Instant now = Instant::FromSeconds(1000);
 
   void Step() {
-    const int action = Draw(0, 16);
+    const int action = Draw(0, 18);
     if (action < 4) return ApplyNode();
     if (action < 9) return ApplyPod();
     if (action == 9) return engine.Apply(model::PodRemove{.uid = PodUid(PodIndex())});
     if (action == 10 && OneIn(3)) return engine.Apply(model::NodeRemove{.name = NodeName()});
     if (action == 11) return ApplyOutcome();
+    if (action > 15) return engine.Apply(DrawStorage(engine.vocabulary(), Draw));
     RunCycle();
   }
 
@@ -316,6 +318,9 @@ class History {
     }
     if (!OneIn(3)) pod.images.push_back(OneIn(2) ? "big" : "small");
     if (OneIn(3)) pod.images.push_back("big");
+    if (OneIn(5)) pod.disks = {"d"};
+    if (OneIn(3)) pod.claims.push_back("c" + std::to_string(Draw(0, 3)));
+    if (OneIn(5)) pod.claims.push_back("c" + std::to_string(Draw(0, 3)));
     return pod;
   }
 

@@ -539,8 +539,8 @@ bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
     const int64_t below = reserved              ? kNobodyLeaves
                           : options_.preemption ? key.priority
                                                 : std::numeric_limits<int64_t>::min();
-    const auto [at, fresh] =
-        known.try_emplace({key.class_id.value, key.pin.kind, key.pin.node.value, below});
+    const auto [at, fresh] = known.try_emplace(
+        {key.class_id.value, key.pin.kind, key.pin.node.value, key.pin.volumes.value, below});
     for (uint32_t row = 0; fresh && row < state_.nodes().size(); ++row) {
       const NodeId n{row};
       if (state_.nodes().used(n) && state_.nodes().present(n))

@@ -70,6 +70,8 @@ struct TestPod {
   };
   std::vector<Spread> spread;
   std::vector<std::string> images;
+  std::vector<std::string> claims;  // Names of PersistentVolumeClaims.
+  std::vector<std::string> disks;   // GCE persistent disks, not read-only.
 };
 
 struct TestGroup {
@@ -188,7 +190,14 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
   facts.succeeded = pod.finished;
   if (!pod.group.empty()) facts.group = "default/" + pod.group;
   if (!pod.role.empty()) facts.role = v.names.Intern(pod.role);
-  if (!pod.pin.empty()) facts.pin = {model::PinKind::kAffinity, v.names.Intern(pod.pin)};
+  if (!pod.pin.empty())
+    facts.pin = {.kind = model::PinKind::kAffinity, .node = v.names.Intern(pod.pin)};
+  std::vector<model::PodVolume> volumes;
+  for (const std::string& claim : pod.claims)
+    volumes.push_back({.name = v.names.Intern("default/" + claim)});
+  for (const std::string& disk : pod.disks)
+    volumes.push_back({.kind = model::VolumeKind::kGcePd, .name = v.names.Intern(disk)});
+  if (!volumes.empty()) facts.pin.volumes = v.volume_lists.Intern(volumes);
   return facts;
 }
 

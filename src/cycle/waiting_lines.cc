@@ -23,9 +23,7 @@ bool SameKey(const Line& a, const Line& b) {
 }
 
 // Of others there are a few for each class.
-bool HasOwnKey(const Line& line) {
-  return line.pin.kind != model::PinKind::kNone || line.group.valid();
-}
+bool HasOwnKey(const Line& line) { return line.pin != model::Pin{} || line.group.valid(); }
 
 bool SayTheSame(const std::vector<model::Reason>& a, const std::vector<model::Reason>& b) {
   return std::ranges::equal(a, b, [](model::Reason x, model::Reason y) {
@@ -197,6 +195,7 @@ WaitingLines::PinnedKey WaitingLines::PinnedKeyOf(const Line& line) {
           .kind = line.kind,
           .queued = line.queued,
           .node = line.pin.node,
+          .volumes = line.pin.volumes,
           .group = line.group};
 }
 
@@ -488,6 +487,7 @@ void WaitingLines::AddTo(Hasher& hasher, const State& state, uint64_t cycles) co
   hasher.Add(pods_count_).Add(lines_.size());
   for (const Line& line : lines_) {
     hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value);
+    hasher.Add(line.pin.volumes.value);
     hasher.Add(line.kind).Add(line.queued).Add(line.group.value);
     hasher.Add(line.head.value).Add(line.size);
     if (hasher.merges()) {

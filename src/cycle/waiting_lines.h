@@ -198,6 +198,7 @@ class WaitingLines {
     bool queued = false;
     uint8_t unused = 0;
     model::NameId node;
+    model::VolumeListId volumes;
     model::KeyId group;
     bool operator==(const PinnedKey&) const = default;
   };

@@ -19,10 +19,12 @@ namespace berth::cycle {
   model::ReasonMask mask = 0;
   if ((kinds & model::kTouchFreed) != 0 && !faults.wake_index_misses_freed) {
     mask |= MaskOf(ReasonKind::kPorts) | MaskOf(ReasonKind::kInsufficient) |
-            MaskOf(ReasonKind::kDevices);
+            MaskOf(ReasonKind::kDevices) | model::kRefusedByVolumesInUse;
   }
+  if ((kinds & model::kTouchVolumes) != 0) mask |= MaskOf(ReasonKind::kVolumeLimit);
   if ((kinds & model::kTouchLabels) != 0)
-    mask |= MaskOf(ReasonKind::kAffinity) | MaskOf(ReasonKind::kSpreadLabel);
+    mask |=
+        MaskOf(ReasonKind::kAffinity) | MaskOf(ReasonKind::kSpreadLabel) | model::kRefusedByStorage;
   if ((kinds & model::kTouchTaints) != 0) mask |= MaskOf(ReasonKind::kTaint);
   if ((kinds & model::kTouchUnschedulable) != 0) mask |= MaskOf(ReasonKind::kUnschedulable);
   if ((kinds & model::kTouchFeatures) != 0) mask |= MaskOf(ReasonKind::kFeatures);

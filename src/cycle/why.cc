@@ -1,6 +1,7 @@
 #include "cycle/why.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <tuple>
 #include <vector>
@@ -60,6 +61,11 @@ class Tally {
       reason.detail = taint.key;
       reason.detail_value = taint.value;
     }
+    if ((MaskOf(verdict.kind) & model::kOfVolumes) != 0) {
+      reason.detail = verdict.name;
+      reason.detail_value = verdict.other;
+      return AddKinds(MaskOf(verdict), reason);
+    }
     if (verdict.kind != ReasonKind::kInsufficient) return Add(reason);
     const auto amounts =
         state_.vocabulary().bundles.View(state_.vocabulary().classes.at(c).requests);
@@ -74,6 +80,13 @@ class Tally {
   }
 
  private:
+  void AddKinds(model::ReasonMask kinds, Reason reason) {
+    for (; kinds != 0; kinds &= kinds - 1) {
+      reason.kind = static_cast<ReasonKind>(std::countr_zero(kinds));
+      Add(reason);
+    }
+  }
+
   const model::State& state_;
   std::vector<Reason> reasons_;
 };
@@ -114,7 +127,7 @@ WhyNotResult WhyNotClass(const model::State& state, const place::Evaluator& eval
       continue;
     }
     // What happens on other nodes does not help a pinned pod.
-    if (!elsewhere) result.waits_for |= MaskOf(verdict.kind);
+    if (!elsewhere) result.waits_for |= MaskOf(verdict);
     tally.AddVerdict(class_id, n, viewer, verdict);
   }
   result.refusal.reasons = tally.Sorted();

@@ -74,6 +74,7 @@ class Auditor {
     CheckJobs();
     for (const ClassId class_id : state_.ledger().spreads().Tracked()) CheckSpread(class_id);
     CheckImages();
+    CheckVolumes();
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
@@ -119,6 +120,37 @@ class Auditor {
       look(state_.workloads(), WorkloadId{i});
     if (expected != state_.doubtful())
       found_.push_back("those whose evictions were refused are others");
+  }
+
+  // Which volumes the pods of each node use.
+  void CheckVolumes() {
+    std::vector<std::map<PodVolume, VolumeIndex::Use>> wanted(state_.nodes().size());
+    std::map<NameId, std::map<NodeId, uint32_t>> users;
+    for (uint32_t i = 0; i < state_.ledger().claims_size(); ++i) {
+      const Claim& claim = state_.ledger().claim(ClaimId{i});
+      const bool there =
+          claim.owner.valid() && !claim.account.is_tree() && claim.state != ClaimState::kReserved;
+      const PodId pod = there ? state_.pods().FindUid(claim.owner) : PodId{};
+      if (!pod.valid() || !state_.pods().at(pod).pin.volumes.valid()) continue;
+      const NodeId n = claim.account.node();
+      for (const PodVolume& volume :
+           state_.vocabulary().volume_lists.View(state_.pods().at(pod).pin.volumes)) {
+        const PodVolume key = VolumeIndex::KeyOf(volume);
+        VolumeIndex::Use& use = wanted[n.value][key];
+        use.volume = key;
+        ++(claim.state == ClaimState::kReleasing ? use.releasing : use.held);
+        if (IsClaim(volume.kind)) ++users[volume.name][n];
+      }
+    }
+    for (uint32_t row = 0; row < wanted.size(); ++row) {
+      const auto uses = state_.ledger().volume_uses().On(NodeId{row});
+      if (!std::ranges::equal(uses, std::views::values(wanted[row])))
+        found_.push_back(fmt::format("node row {}: other volumes are in use", row));
+    }
+    for (const auto& [claim, nodes] : users) {
+      if (state_.ledger().volume_uses().UsersOf(claim) != nodes)
+        found_.push_back(fmt::format("claim {} is used elsewhere", state_.NameOf(claim)));
+    }
   }
 
   // Of each constraint of the class: of what domain nodes are, and how many pods each domain has.

@@ -51,16 +51,27 @@ class Teller {
   [[nodiscard]] std::string PodText(PodId id) {
     const Pod& pod = state_.pods().at(id);
     return fmt::format(
-        "{} on '{}', created {}, nominated to '{}', pinned {} to '{}', priority {}, ours {}, gated "
+        "{} on '{}', created {}, nominated to '{}', pinned {} to '{}', volumes ({}), priority {}, "
+        "ours {}, gated "
         "{}, terminating {} until {}, terminal {}, preempts {}, disrupted {}, started {}, labels "
         "({}), "
         "of group '{}' as '{}', succeeded {}, charges {}, scored as {}, {}",
         state_.KeyOf(pod.key), Name(pod.node), pod.creation.ns, Name(pod.nominated),
-        static_cast<int>(pod.pin.kind), Name(pod.pin.node), pod.priority, pod.ours, pod.gated,
-        pod.terminating, pod.deletion_deadline.ns, pod.terminal, pod.preempts, pod.disrupted,
-        pod.start.ns, Labels(pod.labels), pod.group.valid() ? state_.KeyOf(pod.group) : "",
-        Name(pod.role), pod.succeeded, Amounts(pod.charge), Amounts(pod.charge_scoring),
-        ClassText(pod.class_id));
+        static_cast<int>(pod.pin.kind), Name(pod.pin.node), Volumes(pod.pin.volumes), pod.priority,
+        pod.ours, pod.gated, pod.terminating, pod.deletion_deadline.ns, pod.terminal, pod.preempts,
+        pod.disrupted, pod.start.ns, Labels(pod.labels),
+        pod.group.valid() ? state_.KeyOf(pod.group) : "", Name(pod.role), pod.succeeded,
+        Amounts(pod.charge), Amounts(pod.charge_scoring), ClassText(pod.class_id));
+  }
+
+  [[nodiscard]] std::string Volumes(VolumeListId list) const {
+    std::string text;
+    if (!list.valid()) return text;
+    for (const PodVolume& volume : state_.vocabulary().volume_lists.View(list)) {
+      text += fmt::format("{} {}{};", static_cast<int>(volume.kind), Name(volume.name),
+                          volume.read_only != 0 ? " read-only" : "");
+    }
+    return text;
   }
 
   [[nodiscard]] std::string Charges(PodId id) const {

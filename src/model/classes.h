@@ -45,7 +45,8 @@ struct ClassSpec {
 };
 static_assert(sizeof(ClassSpec) == 14 * sizeof(uint32_t));
 
-// Distinct classes. A pin to a node name is not part of the class: it overlays it (PodFacts::pin).
+// Distinct classes. A pin to a node name, and volumes, are not part of the class: they overlay it
+// (PodFacts::pin).
 class ClassTable {
  public:
   ClassId Intern(const ClassSpec& spec) {

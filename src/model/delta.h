@@ -16,6 +16,7 @@
 #include "model/pods.h"
 #include "model/queues.h"
 #include "model/resources.h"
+#include "model/volumes.h"
 #include "model/workloads.h"
 
 // Observed facts: the only way the world enters the core. Names are interned in the State's
@@ -146,6 +147,6 @@ using Delta =
                  BudgetRemove, PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert,
                  QueueRemove, FlavorUpsert, FlavorRemove, TopologyUpsert, TopologyRemove,
                  GroupUpsert, GroupRemove, LocalQueueUpsert, LocalQueueRemove, WorkloadUpsert,
-                 WorkloadRemove, ReservationOutcome, ReservationRead>;
+                 WorkloadRemove, ReservationOutcome, ReservationRead, StorageFact>;
 
 }  // namespace berth::model

@@ -25,6 +25,7 @@ using SelectorId = Id<struct SelectorTag>;
 using PreferenceListId = Id<struct PreferenceListTag>;
 using PodSelectorId = Id<struct PodSelectorTag>;  // Vocabulary::pod_selectors.
 using SpreadListId = Id<struct SpreadListTag>;
+using VolumeListId = Id<struct VolumeListTag>;
 using ClassId = Id<struct ClassTag>;
 using ResourceGroupsId = Id<struct ResourceGroupsTag>;
 

@@ -224,6 +224,23 @@ void Ledger::SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text) {
   count(+1);
 }
 
+void Ledger::SetVolumes(OwnerId pod, VolumeListId list, std::span<const PodVolume> volumes) {
+  const auto count = [&](int sign) {
+    for (ClaimId id = first_of_owner(pod); id.valid(); id = claims_[id.value].next_of_owner)
+      ChargeVolumes(claims_[id.value], sign);
+  };
+  count(-1);
+  volume_uses_.NoteMoved(pod);
+  volume_uses_.SetVolumes(pod, list, volumes);
+  count(+1);
+}
+
+void Ledger::ChargeVolumes(const Claim& claim, int sign) {
+  if (claim.account.is_tree() || claim.state == ClaimState::kReserved) return;
+  volume_uses_.Count(claim.owner, claim.account.node(), claim.state == ClaimState::kReleasing,
+                     sign);
+}
+
 void Ledger::TrackSpread(ClassId class_id, std::span<const SpreadConstraint> constraints,
                          const StringTable<PodSelectorId>& selectors,
                          const StringTable<PodLabelsId>& labels) {
@@ -240,6 +257,7 @@ void Ledger::Charge(const Claim& claim, const BundleTable& bundles, int sign) {
   if (claim.account.is_tree()) ChargeQuota(claim, bundles, sign);
   if (claim.state == ClaimState::kReserved) return;
   if (CountsForSpreads(claim)) spreads_.Count(claim.owner, claim.account.node(), sign);
+  ChargeVolumes(claim, sign);
   if (const auto ports = bundles.Ports(claim.bundle); !ports.empty() && !claim.account.is_tree())
     ChargePorts(claim, ports, sign);
   AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
@@ -330,6 +348,7 @@ void Ledger::AddTo(Hasher& hasher) const {
   for (const AccountTable& table : tables_) table.AddTo(hasher);
   quota_.AddTo(hasher);
   spreads_.AddTo(hasher);
+  volume_uses_.AddTo(hasher);
   hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
   for (const uint64_t count : ended_by_cause_) hasher.AddHistory(count);
   for (const uint64_t count : promises_ended_) hasher.AddHistory(count);

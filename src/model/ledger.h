@@ -14,6 +14,7 @@
 #include "model/resources.h"
 #include "model/spread_index.h"
 #include "model/touch.h"
+#include "model/volume_index.h"
 
 namespace berth::model {
 
@@ -218,6 +219,8 @@ class Ledger {
   [[nodiscard]] int64_t slots_charged() const { return slots_charged_; }
   // How many pods the domains of topologies have.
   [[nodiscard]] const SpreadIndex& spreads() const { return spreads_; }
+  // Which volumes are in use on which nodes.
+  [[nodiscard]] const VolumeIndex& volume_uses() const { return volume_uses_; }
   // Counts commits that may have left somebody more quota: who waits for some looks again when it
   // moved.
   [[nodiscard]] uint64_t quota_moves() const { return quota_moves_; }
@@ -277,6 +280,9 @@ class Ledger {
   [[nodiscard]] QuotaTree& mutable_quota() { return quota_; }
   // What spreads_ is told beside claims.
   [[nodiscard]] SpreadIndex& mutable_spreads() { return spreads_; }
+  [[nodiscard]] VolumeIndex& mutable_volume_uses() { return volume_uses_; }
+  // A pod's volumes are these: its claims count by them from now on.
+  void SetVolumes(OwnerId pod, VolumeListId list, std::span<const PodVolume> volumes);
   // A pod's labels are these: its claims count by them from now on.
   void SetLabels(OwnerId pod, PodLabelsId labels, std::string_view text);
   // Tracks a class: what is charged already counts.
@@ -294,6 +300,7 @@ class Ledger {
   void Remove(ClaimId id, const BundleTable& bundles);
   void Charge(const Claim& claim, const BundleTable& bundles, int sign);
   void ChargeDevices(const Claim& claim, int sign);
+  void ChargeVolumes(const Claim& claim, int sign);
   void ChargePorts(const Claim& claim, std::span<const HostPort> ports, int sign);
   void ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign);
   void Link(ClaimId id);
@@ -307,6 +314,7 @@ class Ledger {
   AccountTable tables_[2];  // Nodes, tree.
   QuotaTree quota_;         // Its rows are those of the tree.
   SpreadIndex spreads_;
+  VolumeIndex volume_uses_;
   int64_t slots_charged_ = 0;
   uint64_t quota_moves_ = 0;
   uint64_t quota_charges_ = 0;

@@ -29,6 +29,36 @@ std::string Print(const Reason& reason, const State& state) {
     case ReasonKind::kInsufficient:
       return fmt::format("{} insufficient {} (at least {} short){}", nodes,
                          state.vocabulary().resources.Name(reason.resource), reason.deficit, star);
+    case ReasonKind::kClaimMissing:
+      return fmt::format("{} no claim {}{}", nodes, state.NameOf(reason.detail), star);
+    case ReasonKind::kClaimAwaited:
+      return fmt::format("{} no claim {} yet{}", nodes, state.NameOf(reason.detail), star);
+    case ReasonKind::kClaimLost:
+      return fmt::format("{} claim {} lost{}", nodes, state.NameOf(reason.detail), star);
+    case ReasonKind::kClaimDeleted:
+      return fmt::format("{} claim {} deleted{}", nodes, state.NameOf(reason.detail), star);
+    case ReasonKind::kClaimForeign:
+      return fmt::format("{} claim {} of another{}", nodes, state.NameOf(reason.detail), star);
+    case ReasonKind::kClaimUnbound:
+      return fmt::format("{} claim {} unbound{}", nodes, state.NameOf(reason.detail), star);
+    case ReasonKind::kVolumeMissing:
+      return fmt::format("{} no volume {}{}", nodes, state.NameOf(reason.detail), star);
+    case ReasonKind::kDiskConflict:
+      return fmt::format("{} disk conflict{}", nodes, star);
+    case ReasonKind::kClaimInUse:
+      return fmt::format("{} claim in use{}", nodes, star);
+    case ReasonKind::kVolumeLimit:
+      return fmt::format("{} volume limit{}", nodes, star);
+    case ReasonKind::kVolumeNode:
+      return fmt::format("{} volume elsewhere{}", nodes, star);
+    case ReasonKind::kNoVolume:
+      return fmt::format("{} no volume to bind{}", nodes, star);
+    case ReasonKind::kNoStorage:
+      return fmt::format("{} no storage{}", nodes, star);
+    case ReasonKind::kVolumeGone:
+      return fmt::format("{} volume gone{}", nodes, star);
+    case ReasonKind::kVolumeZone:
+      return fmt::format("{} volume zone{}", nodes, star);
     case ReasonKind::kSpread:
       return fmt::format("{} spread{}", nodes, star);
     case ReasonKind::kSpreadLabel:

@@ -10,6 +10,7 @@ void Pod::AddTo(Hasher& hasher) const {
       .Add(charge_scoring.value);
   hasher.Add(pin.kind)
       .Add(pin.node.value)
+      .Add(pin.volumes.value)
       .Add(node.value)
       .Add(nominated.value)
       .Add(creation.ns)

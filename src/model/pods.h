@@ -13,7 +13,7 @@
 
 namespace berth::model {
 
-// Why a pod may go to one node only: it overlays its class.
+// Why a pod may go to one node only.
 enum class PinKind : uint8_t {
   kNone,
   kNodeName,  // spec.nodeName of a pod that is evaluated although it is bound (what-if, vectors).
@@ -21,9 +21,11 @@ enum class PinKind : uint8_t {
               // pods have.
 };
 
+// What overlays a pod's class: pods of one class may differ in it.
 struct Pin {
   PinKind kind = PinKind::kNone;
   NameId node;
+  VolumeListId volumes;  // That decide where it can run; invalid: none.
   bool operator==(const Pin&) const = default;
 };
 

@@ -52,6 +52,8 @@ bool State::HasRoomFor(const PodUpsert& facts) const {
   return pods_.live() < pods_max_ || FindPod(facts.uid).valid() || FindPodByKey(facts.key).valid();
 }
 
+bool State::HasRoomFor(const StorageFact& facts) const { return volumes_.HasRoomFor(facts); }
+
 bool State::HasRoomForFact(const Delta& delta) const {
   return std::visit(
       [&](const auto& facts) {
@@ -104,6 +106,7 @@ void State::ApplyFact(const Delta& delta) {
   if (const auto* facts = std::get_if<WorkloadRemove>(&delta)) return RemoveWorkload(*facts);
   if (const auto* facts = std::get_if<ReservationOutcome>(&delta)) return ApplyOutcome(*facts);
   if (const auto* facts = std::get_if<ReservationRead>(&delta)) return ApplyRead(*facts);
+  if (const auto* facts = std::get_if<StorageFact>(&delta)) return ApplyStorage(*facts);
   budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
@@ -395,6 +398,11 @@ void State::ApplyPod(const PodUpsert& facts) {
   SetClass(pod, facts.class_id);
   pod.charge = facts.charge.valid() ? facts.charge : spec.requests;
   pod.charge_scoring = facts.charge_scoring.valid() ? facts.charge_scoring : spec.scoring;
+  if (pod.pin.volumes != facts.pin.volumes) {
+    ledger_.SetVolumes(pod.uid, facts.pin.volumes,
+                       facts.pin.volumes.valid() ? vocabulary_.volume_lists.View(facts.pin.volumes)
+                                                 : std::span<const PodVolume>());
+  }
   pod.pin = facts.pin;
   pod.creation = facts.creation;
   pod.priority = facts.priority;
@@ -435,6 +443,34 @@ void State::ApplyPod(const PodUpsert& facts) {
     Commit(t, Cause::kObserved);
   }
   if (group_before.valid()) keys_.Release(group_before);
+}
+
+// Nodes where the volumes of pods may count otherwise are touched.
+void State::ApplyStorage(const StorageFact& fact) {
+  std::set<NodeId> nodes;
+  const auto add = [&] {
+    for (const NameId claim : volumes_.ClaimsOf(fact)) {
+      for (const auto& [node, users] : ledger_.volume_uses().UsersOf(claim)) nodes.insert(node);
+    }
+    for (const NameId name : volumes_.NodesOf(fact)) {
+      if (const NodeId row = nodes_.Find(name); row.valid()) nodes.insert(row);
+    }
+  };
+  add();
+  if (!volumes_.Apply(fact)) return;
+  add();
+  for (const NodeId node : nodes) touches_.Add(node, kTouchVolumes);
+}
+
+bool State::VolumesMoved(VolumeListId list) const {
+  if (!list.valid()) return false;
+  const std::span<const PodVolume> volumes = vocabulary_.volume_lists.View(list);
+  return volumes_.Moved(volumes) || ledger_.volume_uses().Moved(volumes);
+}
+
+void State::TakeMovedVolumes() {
+  volumes_.TakeMoved();
+  ledger_.mutable_volume_uses().TakeMoved();
 }
 
 // The claims of a pod as a function of what is known of it.
@@ -618,6 +654,7 @@ void State::DropPod(PodId pod, Cause cause) {
   budgets_.Uncharge(pod);
   CountClass(row.class_id, -1);
   ledger_.SetLabels(row.uid, PodLabelsId{}, {});
+  if (row.pin.volumes.valid()) ledger_.SetVolumes(row.uid, VolumeListId{}, {});
   ReleaseLabels(row.labels);
   pods_.mutable_at(pod).group = KeyId{};
   NoteMember(pod);
@@ -838,6 +875,7 @@ void State::AddTo(Hasher& hasher) const {
   labels_.AddTo(hasher);
   nodes_.AddTo(hasher);
   images_.AddTo(hasher);
+  volumes_.AddTo(hasher);
   pods_.AddTo(hasher);
   ledger_.AddTo(hasher);
   queues_.AddTo(hasher);

@@ -28,6 +28,7 @@
 #include "model/touch.h"
 #include "model/transaction.h"
 #include "model/vocabulary.h"
+#include "model/volumes.h"
 #include "model/workloads.h"
 
 namespace berth::model {
@@ -68,6 +69,7 @@ class State {
   [[nodiscard]] bool HasRoomFor(const GroupUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const LocalQueueUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const WorkloadUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const StorageFact& facts) const;
   // Of any fact: one that needs no room has it.
   [[nodiscard]] bool HasRoomForFact(const Delta& delta) const;
   // Whether its claims, and the accounts that they may need, are within limits.
@@ -99,6 +101,7 @@ class State {
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
   [[nodiscard]] const ImageTable& images() const { return images_; }
+  [[nodiscard]] const VolumeTable& volumes() const { return volumes_; }
   // Of nodes; a list without a node is forgotten.
   [[nodiscard]] const LabelTable& labels() const { return labels_; }
   // The value of one of the node's labels; invalid when it has no such one. O(log labels).
@@ -235,6 +238,13 @@ class State {
   void Materialise(ClassId class_id);
   // Whoever waits for what moved was looked at (SpreadIndex::Moved).
   void TakeMovedSpreads() { ledger_.mutable_spreads().TakeMoved(); }
+  // The same of what volumes hang on.
+  [[nodiscard]] bool volumes_moved() const {
+    return volumes_.moved() || ledger_.volume_uses().moved();
+  }
+  // Whether it can help a pod with that list of volumes.
+  [[nodiscard]] bool VolumesMoved(VolumeListId list) const;
+  void TakeMovedVolumes();
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
@@ -395,6 +405,7 @@ class State {
   void ApplyNode(const NodeUpsert& facts);
   void RemoveNode(const NodeRemove& facts);
   void ApplyPod(const PodUpsert& facts);
+  void ApplyStorage(const StorageFact& fact);
   void SetClass(Pod& pod, ClassId class_id);
   void SetLabels(Pod& pod, std::string_view labels);
   void RemovePod(const PodRemove& facts);
@@ -567,6 +578,7 @@ class State {
   LabelTable labels_;
   NodeTable nodes_;
   ImageTable images_;
+  VolumeTable volumes_;
   PodTable pods_;
   Ledger ledger_;
   QueueTable queues_;

@@ -28,7 +28,9 @@ inline constexpr TouchKinds kTouchTried = 1 << 9;
 inline constexpr TouchKinds kTouchReady = 1 << 10;
 // Who was promised room there has it: who could not evict a promise may evict its holder.
 inline constexpr TouchKinds kTouchKept = 1 << 11;
-inline constexpr uint32_t kTouchKindsCount = 12;
+// What is attached there, or may be, is another, as objects say.
+inline constexpr TouchKinds kTouchVolumes = 1 << 12;
+inline constexpr uint32_t kTouchKindsCount = 13;
 
 struct Touch {
   NodeId node;

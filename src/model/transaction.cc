@@ -62,7 +62,10 @@ void Transaction::Touch(const Operation& op, Cause cause) {
   const Claim& before = op.before;
   const Claim& after = op.after;
   const Claim& any = op.kind == Kind::kAdd ? after : before;
-  if (!any.account.is_tree()) ledger_.spreads_.NoteMoved(any.owner);
+  if (!any.account.is_tree()) {
+    ledger_.spreads_.NoteMoved(any.owner);
+    ledger_.volume_uses_.NoteMoved(any.owner);
+  }
   const auto touch = [&](const Claim& claim, TouchKinds kinds) {
     if (!claim.account.is_tree() && kinds != 0) touches_.Add(claim.account.node(), kinds);
   };

@@ -9,6 +9,7 @@
 #include "model/resources.h"
 #include "model/selectors.h"
 #include "model/spread.h"
+#include "model/volumes.h"
 
 namespace berth::model {
 
@@ -25,6 +26,7 @@ struct Vocabulary {
   SelectorTable selectors;
   StringTable<PodSelectorId> pod_selectors;  // PodSelectorText
   SpreadTable spreads;
+  VolumeListTable volume_lists;
   ClassTable classes;
   ResourceGroupsTable resource_groups;
 
@@ -39,6 +41,7 @@ struct Vocabulary {
     selectors.AddTo(hasher);
     pod_selectors.AddTo(hasher);
     spreads.AddTo(hasher);
+    volume_lists.AddTo(hasher);
     classes.AddTo(hasher);
     resource_groups.AddTo(hasher);
   }

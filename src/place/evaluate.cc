@@ -12,6 +12,7 @@
 #include "place/formulas.h"
 #include "place/packing.h"
 #include "place/spread.h"
+#include "place/volumes.h"
 
 namespace berth::place {
 namespace {
@@ -55,7 +56,8 @@ enum class Reach : uint8_t { kNode, kCluster };
 // A class as filters and scores see it, resolved once. Good until the state changes.
 class Query {
  public:
-  Query(const model::State& state, model::ClassId c, const model::Viewer* viewer)
+  Query(const model::State& state, model::ClassId c, const model::Viewer* viewer,
+        model::VolumeListId volumes = {})
       : state_(state),
         nodes_(state.nodes()),
         accounts_(state.ledger().nodes()),
@@ -64,7 +66,8 @@ class Query {
         requests_(state.vocabulary().bundles.View(spec_.requests)),
         ports_(state.vocabulary().bundles.Ports(spec_.requests)),
         tolerations_(ListOf(state.vocabulary().tolerations, spec_.tolerations)),
-        spread_(state, c, viewer) {}
+        spread_(state, c, viewer),
+        volumes_(state, volumes, viewer) {}
 
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
   [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
@@ -107,6 +110,9 @@ class Query {
     if (const Verdict verdict = BeforeAmounts(n, pin, taints); !verdict.fits()) return verdict;
     if (PortsTaken(n)) return {.kind = ReasonKind::kPorts};
     if (lacking != 0) return Insufficient(n, lacking);
+    if (volumes_.any()) {
+      if (const Verdict verdict = volumes_.Filter(n); !verdict.fits()) return verdict;
+    }
     if (reach == Reach::kCluster) {
       if (const Verdict verdict = spread_.Filter(n); !verdict.fits()) return verdict;
     }
@@ -122,6 +128,11 @@ class Query {
       return {.kind = ReasonKind::kInsufficient, .behind = Behind::kPorts};
     const Behind behind =
         spread_.hard() ? Behind::kPortsAmountsAndSpread : Behind::kPortsAndAmounts;
+    if (volumes_.any()) {
+      if (const Verdict verdict = volumes_.Storage(n); !verdict.fits())
+        return {
+            .kind = verdict.kind, .behind = Behind::kPortsAndAmounts, .lacking = verdict.lacking};
+    }
     if (!spread_.Labelled(n)) return {.kind = ReasonKind::kSpreadLabel, .behind = behind};
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone)
       return {.kind = kind, .behind = behind};
@@ -185,8 +196,10 @@ class Query {
     if (spec_.names.valid()) {
       const auto names = state_.vocabulary().name_lists.View(spec_.names);
       if (names.empty()) return Never(ReasonKind::kAffinityConflict);
+      if (!volumes_.bar().fits()) return volumes_.bar();
       if (!Contains(names, nodes_.name(n))) return Never(ReasonKind::kNotNamed);
     }
+    if (!volumes_.bar().fits()) return volumes_.bar();
     if (elsewhere && pin.kind == model::PinKind::kAffinity) return Never(ReasonKind::kNotNamed);
     if (nodes_.unschedulable(n) && !ToleratesUnschedulable()) {
       return Never(ReasonKind::kUnschedulable);
@@ -269,6 +282,7 @@ class Query {
   const std::span<const model::HostPort> ports_;
   const std::span<const model::Toleration> tolerations_;
   const SpreadQuery spread_;
+  const VolumeQuery volumes_;
 };
 
 SpreadColumns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
@@ -385,27 +399,27 @@ Evaluator::Evaluator(model::Policy policy, FragmentTable fragments)
 
 model::Verdict Evaluator::Filter(const model::State& state, model::ClassId c, NodeId n,
                                  const model::Viewer* viewer, const model::Pin& pin) const {
-  const Query query(state, c, viewer);
+  const Query query(state, c, viewer, pin.volumes);
   return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n),
                       Reach::kCluster);
 }
 
 model::Verdict Evaluator::FilterAlone(const model::State& state, model::ClassId c, NodeId n,
                                       const model::Viewer* viewer, const model::Pin& pin) const {
-  const Query query(state, c, viewer);
+  const Query query(state, c, viewer, pin.volumes);
   return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n),
                       Reach::kNode);
 }
 
 FixedRefusal Evaluator::FixedRefusalOn(const model::State& state, model::ClassId c, NodeId n,
                                        const model::Pin& pin) const {
-  const Query query(state, c, nullptr);
+  const Query query(state, c, nullptr, pin.volumes);
   return query.Fixed(n, pin, query.Taints(state.nodes().taints(n)));
 }
 
 void Evaluator::FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
                               std::vector<FixedRefusal>& out) const {
-  const Query query(state, c, nullptr);
+  const Query query(state, c, nullptr, pin.volumes);
   const std::span<const model::TaintListId> taint_lists = state.nodes().taints_column();
   TaintMemo memo(query);
   out.resize(state.nodes().size());

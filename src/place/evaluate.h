@@ -42,6 +42,7 @@ struct FixedRefusal {
   // kNone: ports, amounts and devices in use at most.
   model::ReasonKind kind = model::ReasonKind::kNone;
   Behind behind = Behind::kNothing;
+  uint64_t lacking = 0;  // Of the kinds from kVolumeNode on, as in a Verdict.
   bool operator==(const FixedRefusal&) const = default;
 };
 
@@ -77,10 +78,11 @@ class Evaluator {
 
   [[nodiscard]] model::Policy policy() const { return policy_; }
 
-  // The first filter that refuses, in upstream's order: terms that conflict or leave the node out
-  // (PreFilter), NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts,
-  // NodeResourcesFit with every amount that lacks, PodTopologySpread, NodeDeclaredFeatures; then
-  // GPU model, devices.
+  // The first filter that refuses, in upstream's order: terms that conflict, volumes that bar all
+  // nodes, terms that leave the node out (PreFilter), NodeUnschedulable, NodeName, TaintToleration,
+  // NodeAffinity, NodePorts, NodeResourcesFit with every amount that lacks, VolumeRestrictions,
+  // NodeVolumeLimits, VolumeBinding with all its reasons, VolumeZone, PodTopologySpread,
+  // NodeDeclaredFeatures; then GPU model, devices.
   //
   // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
@@ -92,8 +94,8 @@ class Evaluator {
                                            const model::Pin& pin = {}) const;
 
   // Of every row, the first filter that refuses and that no eviction changes: all but ports,
-  // amounts, spread and devices in use, and amounts and devices where the empty node has too
-  // little, or spread where it has no label.
+  // amounts, volumes, spread and devices in use, and amounts and devices where the empty node has
+  // too little, or spread where it has no label.
   void FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
                      std::vector<FixedRefusal>& out) const;
   [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "place/spread.h"
+#include "place/volumes.h"
 
 namespace berth::place {
 namespace {
@@ -47,6 +48,7 @@ class Search {
         ports_(state.vocabulary().bundles.Ports(
             state.vocabulary().classes.at(preemptor.class_id).requests)),
         spread_(state, preemptor.class_id, &viewer_),
+        volumes_(state, preemptor.pin.volumes, &viewer_),
         scratch_(scratch) {}
 
   // With nobody evicted. REQUIRES: no fixed refusal.
@@ -56,15 +58,14 @@ class Search {
   // `cost` is what they cost.
   PreemptionAnswer Ask(NodeId n, const FixedRefusal& fixed, model::Verdict& verdict, Cost& cost) {
     if (fixed.kind != ReasonKind::kNone && IsNamed(fixed, n)) {
-      verdict = {.kind = fixed.kind, .unresolvable = true};
+      verdict = VerdictOf(fixed);
       return PreemptionAnswer::kNotHelpful;
     }
     Gather(n);
     Room room = RoomOf(n);
     for (size_t i = 0; i < scratch_.victims.size(); ++i) TakeOut(room, scratch_.victims[i], +1);
     verdict = VerdictOf(n, room);
-    if (verdict.fits() && fixed.kind != ReasonKind::kNone)
-      verdict = {.kind = fixed.kind, .unresolvable = true};
+    if (verdict.fits() && fixed.kind != ReasonKind::kNone) verdict = VerdictOf(fixed);
     const bool none = scratch_.victims.empty();
     if (!verdict.fits()) return none ? PreemptionAnswer::kNoVictims : PreemptionAnswer::kRefused;
     cost = {};
@@ -89,7 +90,11 @@ class Search {
   // Reasons with their extents, as `Refusal` has them, of a node that Ask refused.
   void Note(NodeId n, const model::Verdict& verdict, std::vector<model::Reason>& reasons) const {
     if (verdict.kind != ReasonKind::kInsufficient) {
-      return NoteOne({.kind = verdict.kind, .unresolvable = verdict.unresolvable}, reasons);
+      for (model::ReasonMask kinds = MaskOf(verdict); kinds != 0; kinds &= kinds - 1) {
+        const auto kind = static_cast<ReasonKind>(std::countr_zero(kinds));
+        NoteOne({.kind = kind, .unresolvable = verdict.unresolvable}, reasons);
+      }
+      return;
     }
     Room room = RoomOf(n);
     for (const Victim& victim : scratch_.victims) TakeOut(room, victim, +1);
@@ -126,14 +131,14 @@ class Search {
 
   // Whether sums tell all that the class asks of a node's claims.
   [[nodiscard]] bool SumsTellAll() const {
-    return gpu_.none() && ports_.empty() && !spread_.hard() &&
+    return gpu_.none() && ports_.empty() && !spread_.hard() && !volumes_.any() &&
            std::ranges::all_of(requests_, [](const ResourceAmount& a) {
              return a.resource.value < VictimIndex::kResources;
            });
   }
 
   // Whether what a node says hangs on others, too.
-  [[nodiscard]] bool LooksBeyond() const { return spread_.hard(); }
+  [[nodiscard]] bool LooksBeyond() const { return spread_.hard() || volumes_.any(); }
 
   // What Ask and Note say of a node where BoundOf is nothing, from the sums. REQUIRES: SumsTellAll.
   PreemptionAnswer NoteFromSums(NodeId n, std::vector<model::Reason>& reasons) const {
@@ -155,6 +160,9 @@ class Search {
     if (promises == OthersPromises::kForgotten) return std::numeric_limits<int32_t>::max();
     return preemptor.heeds_all_promises ? std::numeric_limits<int32_t>::min() : preemptor.priority;
   }
+  static model::Verdict VerdictOf(const FixedRefusal& fixed) {
+    return {.kind = fixed.kind, .unresolvable = true, .lacking = fixed.lacking};
+  }
   // What a node will have for the pod once what is releasing has left.
   struct Room {
     std::array<Amount, model::kBundleAmountsMax> amounts;  // One per request.
@@ -162,11 +170,13 @@ class Search {
     uint32_t port_conflicts = 0;
     // By constraint: pods that have left.
     std::array<int32_t, model::kSpreadConstraintsMax> spread_gone{};
+    VolumeQuery::Room volumes;
   };
 
   [[nodiscard]] Room RoomOf(NodeId n) const {
     Room room;
     if (spread_.hard()) TakeLeaving(n, room);
+    if (volumes_.any()) room.volumes = volumes_.RoomInTheEnd(n);
     const auto account = model::AccountId::OfNode(n);
     for (size_t i = 0; i < requests_.size(); ++i) {
       const model::ResourceId r = requests_[i].resource;
@@ -252,9 +262,10 @@ class Search {
       case Behind::kPorts:
         return PortsFitNow(n);
       case Behind::kPortsAndAmounts:
-        return PortsFitNow(n) && AmountsFitNow(n);
+        return PortsFitNow(n) && AmountsFitNow(n) && VolumesFitNow(n);
       case Behind::kPortsAmountsAndSpread:
-        return PortsFitNow(n) && AmountsFitNow(n) && spread_.Filter(n).kind != ReasonKind::kSpread;
+        return PortsFitNow(n) && AmountsFitNow(n) && VolumesFitNow(n) &&
+               spread_.Filter(n).kind != ReasonKind::kSpread;
     }
     return true;
   }
@@ -263,6 +274,10 @@ class Search {
     return ports_.empty() ||
            state_.ledger().PortConflicts(model::Ledger::PortView::kNow, n, ports_, &viewer_,
                                          state_.vocabulary().bundles) == 0;
+  }
+
+  [[nodiscard]] bool VolumesFitNow(NodeId n) const {
+    return !volumes_.any() || volumes_.InUse(n).fits();
   }
 
   [[nodiscard]] bool AmountsFitNow(NodeId n) const {
@@ -318,6 +333,8 @@ class Search {
       room.amounts[i] += sign * scratch_.victim_amounts[victim.amounts + i];
     room.port_conflicts -= static_cast<uint32_t>(sign) * victim.port_conflicts;
     TakeFromSpread(room, victim.spread, sign);
+    if (volumes_.any())
+      volumes_.Change(room.volumes, state_.pods().at(victim.pod).pin.volumes, -sign);
     if (gpu_.none()) return;
     for (uint32_t rest = victim.devices.mask; rest != 0; rest &= rest - 1) {
       room.devices[static_cast<size_t>(std::countr_zero(rest))] +=
@@ -342,7 +359,7 @@ class Search {
     for (size_t i = 0; i < requests_.size(); ++i) {
       if (requests_[i].amount > room.amounts[i]) return false;
     }
-    return SpreadOf(n, room).fits() && DevicesFit(n, room);
+    return VolumesOf(n, room).fits() && SpreadOf(n, room).fits() && DevicesFit(n, room);
   }
 
   [[nodiscard]] model::Verdict VerdictOf(NodeId n, const Room& room) const {
@@ -351,9 +368,14 @@ class Search {
     for (size_t i = 0; i < requests_.size(); ++i)
       lacking |= uint64_t{requests_[i].amount > room.amounts[i]} << i;
     if (lacking != 0) return {.kind = ReasonKind::kInsufficient, .lacking = lacking};
+    if (const model::Verdict verdict = VolumesOf(n, room); !verdict.fits()) return verdict;
     if (const model::Verdict verdict = SpreadOf(n, room); !verdict.fits()) return verdict;
     if (!DevicesFit(n, room)) return {.kind = ReasonKind::kDevices};
     return {};
+  }
+
+  [[nodiscard]] model::Verdict VolumesOf(NodeId n, const Room& room) const {
+    return volumes_.any() ? volumes_.InUse(n, room.volumes) : model::Verdict{};
   }
 
   [[nodiscard]] model::Verdict SpreadOf(NodeId n, const Room& room) const {
@@ -456,6 +478,7 @@ class Search {
   const std::span<const ResourceAmount> requests_;
   const std::span<const model::HostPort> ports_;
   const SpreadQuery spread_;
+  const VolumeQuery volumes_;
   PreemptionScratch& scratch_;
 };
 

@@ -334,7 +334,8 @@ void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec
     };
     const bool spreads = std::ranges::any_of(pod.spec->spread_constraints, honors);
     if (names.has_value() && names->size() == 1 && !spreads) {
-      pin = {.kind = model::PinKind::kAffinity, .node = selectors.Name(*names->begin())};
+      pin.kind = model::PinKind::kAffinity;
+      pin.node = selectors.Name(*names->begin());
       terms = WithoutName(*terms);
     } else if (names.has_value()) {
       std::vector<NameId> ids;
@@ -441,6 +442,47 @@ void InternImages(const api::PodSpec& pod, model::Vocabulary& vocabulary, model:
       std::max<size_t>(pod.init_containers.size() + pod.containers.size(), 1));
 }
 
+// ---- Volumes -------------------------------------------------------------------------------
+
+// A disk of several monitors stands once for each: two are one where they share one.
+void AddDisk(const api::PodVolume& volume, model::Vocabulary& vocabulary,
+             std::vector<model::PodVolume>& out) {
+  model::PodVolume item{.read_only = volume.read_only ? 1u : 0u};
+  if (volume.source == "gcePersistentDisk") item.kind = model::VolumeKind::kGcePd;
+  if (volume.source == "awsElasticBlockStore") item.kind = model::VolumeKind::kEbs;
+  if (volume.source == "iscsi") item.kind = model::VolumeKind::kIscsi;
+  if (volume.source == "rbd") item.kind = model::VolumeKind::kRbd;
+  if (item.kind != model::VolumeKind::kRbd) {
+    item.name = vocabulary.names.Intern(volume.id);
+    out.push_back(item);
+    return;
+  }
+  for (const std::string& monitor : volume.monitors) {
+    item.name = vocabulary.names.Intern(fmt::format("{} {}", monitor, volume.id));
+    out.push_back(item);
+  }
+}
+
+model::VolumeListId InternVolumes(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  std::vector<model::PodVolume> volumes;
+  for (const api::PodVolume& volume : pod.spec->volumes) {
+    const bool own = volume.source == "ephemeral";
+    if (!own && volume.source != "persistentVolumeClaim") {
+      AddDisk(volume, vocabulary, volumes);
+      continue;
+    }
+    const std::string claim = own ? fmt::format("{}-{}", pod.meta.name, volume.name) : volume.id;
+    model::PodVolume& item = volumes.emplace_back();
+    item.name = vocabulary.names.Intern(fmt::format("{}/{}", pod.meta.namespace_name, claim));
+    item.placed = pod.spec->volumes_placed ? 1 : 0;
+    if (!own) continue;
+    item.kind = model::VolumeKind::kOwnClaim;
+    item.volume = vocabulary.names.Intern(volume.name);
+    item.pod = vocabulary.names.Intern(pod.meta.uid);
+  }
+  return volumes.empty() ? model::VolumeListId{} : vocabulary.volume_lists.Intern(volumes);
+}
+
 // ---- Features ------------------------------------------------------------------------------
 
 model::NameListId InternFeatures(const api::Pod& pod, model::Vocabulary& vocabulary) {
@@ -512,6 +554,7 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   spec.spread = InternSpread(pod, vocabulary);
   spec.features = InternFeatures(pod, vocabulary);
   InternImages(*pod.spec, vocabulary, spec);
+  out.pin.volumes = InternVolumes(pod, vocabulary);
   if (const auto models = ModelsOf(pod); models.has_value() && !spec.gpu.none()) {
     std::vector<NameId> ids;
     for (const std::string& name : *models) ids.push_back(vocabulary.names.Intern(name));
@@ -536,9 +579,11 @@ Result<SpecFacts> SpecFactsOf(const api::Pod& pod, model::Vocabulary& vocabulary
 }
 
 // Whether the spec says all: no container says what it has in truth, which counts beside what it
-// asks for, and nothing hangs on the pod's own labels.
+// asks for, and nothing hangs on the pod's own labels or name.
 bool FollowFromSpec(const api::Pod& pod) {
   if (!pod.spec->spread_constraints.empty()) return false;
+  // Claims are of the pod's namespace, or its own.
+  if (!pod.spec->claims.empty() || !pod.spec->ephemeral_volumes.empty()) return false;
   const auto says = [](const api::ContainerStatus& status) { return status.actual.has_value(); };
   return !pod.pod_actual.has_value() && std::ranges::none_of(pod.container_statuses, says) &&
          std::ranges::none_of(pod.init_container_statuses, says);
@@ -560,6 +605,11 @@ NameId PodSetOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
 }
 
 }  // namespace
+
+model::SelectorTerm SelectorTermOf(const api::NodeSelectorTerm& term,
+                                   model::Vocabulary& vocabulary) {
+  return Selectors(vocabulary).Term(term);
+}
 
 int32_t PriorityOf(int64_t priority) {
   return static_cast<int32_t>(std::clamp<int64_t>(priority, std::numeric_limits<int32_t>::min(),

@@ -104,6 +104,10 @@ class PodTranslator {
 // The Job that the object is of (api/job_owner.h), by namespace and uid. Empty for none.
 [[nodiscard]] std::string JobOf(const api::ObjectMeta& meta);
 
+// One that can't be understood matches nothing, as upstream.
+[[nodiscard]] model::SelectorTerm SelectorTermOf(const api::NodeSelectorTerm& term,
+                                                 model::Vocabulary& vocabulary);
+
 // The class alone, for what-if questions and tests.
 [[nodiscard]] Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabulary);
 

@@ -14,6 +14,7 @@
 namespace berth::translate {
 namespace {
 
+using model::NameId;
 using model::ReasonKind;
 
 struct Words {
@@ -38,6 +39,30 @@ constexpr Words kWords[] = {
     {ReasonKind::kPorts, "Ports", "NodePorts",
      "node(s) didn't have free ports for the requested pod ports"},
     {ReasonKind::kInsufficient, "Insufficient", "NodeResourcesFit", ""},
+    {ReasonKind::kClaimMissing, "ClaimMissing", "VolumeRestrictions", ""},
+    {ReasonKind::kClaimAwaited, "ClaimAwaited", "VolumeBinding", ""},
+    {ReasonKind::kClaimLost, "ClaimLost", "VolumeBinding", ""},
+    {ReasonKind::kClaimDeleted, "ClaimDeleted", "VolumeBinding", ""},
+    {ReasonKind::kClaimForeign, "ClaimForeign", "VolumeBinding", ""},
+    {ReasonKind::kClaimUnbound, "ClaimUnbound", "VolumeBinding",
+     "pod has unbound immediate PersistentVolumeClaims"},
+    {ReasonKind::kVolumeMissing, "VolumeMissing", "VolumeZone", ""},
+    {ReasonKind::kDiskConflict, "DiskConflict", "VolumeRestrictions",
+     "node(s) had no available disk"},
+    {ReasonKind::kClaimInUse, "ClaimInUse", "VolumeRestrictions",
+     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+     "in-use by another pod"},
+    {ReasonKind::kVolumeLimit, "VolumeLimit", "NodeVolumeLimits",
+     "node(s) exceed max volume count"},
+    {ReasonKind::kVolumeNode, "VolumeNode", "VolumeBinding",
+     "node(s) didn't match PersistentVolume's node affinity"},
+    {ReasonKind::kNoVolume, "NoVolume", "VolumeBinding",
+     "node(s) didn't find available persistent volumes to bind"},
+    {ReasonKind::kNoStorage, "NoStorage", "VolumeBinding",
+     "node(s) did not have enough free storage"},
+    {ReasonKind::kVolumeGone, "VolumeGone", "VolumeBinding",
+     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"},
+    {ReasonKind::kVolumeZone, "VolumeZone", "VolumeZone", "node(s) had no available volume zone"},
     {ReasonKind::kSpread, "Spread", "PodTopologySpread",
      "node(s) didn't match pod topology spread constraints"},
     {ReasonKind::kSpreadLabel, "SpreadLabel", "PodTopologySpread",
@@ -82,6 +107,8 @@ static_assert([] {
   }
   return true;
 }());
+
+bool IsBar(ReasonKind kind) { return (MaskOf(kind) & model::kBarredByVolumes) != 0; }
 
 const Words& WordsOf(ReasonKind kind) { return kWords[static_cast<size_t>(kind)]; }
 
@@ -215,11 +242,50 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
 
 }  // namespace
 
+namespace {
+
+// Why a pod's volumes bar it from all nodes, in upstream's words.
+std::string ClaimText(const model::Reason& reason, const model::State& state) {
+  const auto name_of = [&](NameId id) {
+    return id.valid() ? state.NameOf(id) : std::string_view();
+  };
+  const std::string_view key = name_of(reason.detail);
+  const std::string_view name = key.substr(key.find('/') + 1);
+  const std::string_view other = name_of(reason.detail_value);
+  switch (reason.kind) {
+    case ReasonKind::kClaimMissing:
+      return fmt::format("persistentvolumeclaim \"{}\" not found", name);
+    case ReasonKind::kClaimAwaited:
+      return fmt::format(
+          "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"",
+          name);
+    case ReasonKind::kClaimLost:
+      return fmt::format(
+          "persistentvolumeclaim \"{}\" bound to non-existent persistentvolume \"{}\"", name,
+          other);
+    case ReasonKind::kClaimDeleted:
+      return fmt::format("persistentvolumeclaim \"{}\" is being deleted", name);
+    case ReasonKind::kClaimForeign: {
+      // The claim is called by the pod and its volume.
+      std::string_view pod = key;
+      pod.remove_suffix(std::min(pod.size(), other.size() + 1));
+      return fmt::format("PVC {} was not created for pod {} (pod is not owner)", key, pod);
+    }
+    case ReasonKind::kVolumeMissing:
+      return fmt::format("persistentvolume \"{}\" not found", key);
+    default:
+      return std::string(WordsOf(reason.kind).text);
+  }
+}
+
+}  // namespace
+
 std::string_view ToString(ReasonKind kind) { return WordsOf(kind).name; }
 
 std::string_view PluginOf(ReasonKind kind) { return WordsOf(kind).plugin; }
 
 std::string ReasonText(const model::Reason& reason, const model::State& state) {
+  if (IsBar(reason.kind)) return ClaimText(reason, state);
   if (reason.kind != ReasonKind::kInsufficient) return std::string(WordsOf(reason.kind).text);
   if (reason.resource == model::kPods) return "Too many pods";
   return fmt::format("Insufficient {}", state.vocabulary().resources.Name(reason.resource));
@@ -227,14 +293,21 @@ std::string ReasonText(const model::Reason& reason, const model::State& state) {
 
 std::vector<std::string> VerdictTexts(const model::State& state, model::ClassId c,
                                       const model::Verdict& verdict) {
-  if (verdict.kind != ReasonKind::kInsufficient) return {ReasonText({.kind = verdict.kind}, state)};
+  std::vector<std::string> texts;
+  if (verdict.kind != ReasonKind::kInsufficient) {
+    for (model::ReasonMask kinds = MaskOf(verdict); kinds != 0; kinds &= kinds - 1) {
+      const auto kind = static_cast<ReasonKind>(std::countr_zero(kinds));
+      texts.push_back(
+          ReasonText({.kind = kind, .detail = verdict.name, .detail_value = verdict.other}, state));
+    }
+    return texts;
+  }
   const auto amounts = state.vocabulary().bundles.View(state.vocabulary().classes.at(c).requests);
   std::vector<model::ResourceId> lacking;
   for (uint64_t rest = verdict.lacking; rest != 0; rest &= rest - 1) {
     lacking.push_back(amounts[static_cast<size_t>(std::countr_zero(rest))].resource);
   }
   std::ranges::sort(lacking, {}, [&](model::ResourceId r) { return OrderOf(state, r); });
-  std::vector<std::string> texts;
   for (const model::ResourceId r : lacking) {
     texts.push_back(ReasonText({.kind = verdict.kind, .resource = r}, state));
   }
@@ -251,7 +324,7 @@ std::string FailedSchedulingText(const model::Refusal& refusal, const model::Sta
   }
   if (refusal.nodes_count == 0) return "no nodes available to schedule pods";
   for (const model::Reason& reason : refusal.reasons) {
-    if (reason.kind == ReasonKind::kAffinityConflict) {
+    if (reason.kind == ReasonKind::kAffinityConflict || IsBar(reason.kind)) {
       return fmt::format("0/{} nodes are available: {}.", refusal.nodes_count,
                          ReasonText(reason, state));
     }

@@ -1,0 +1,54 @@
+#include <vector>
+
+#include "cycle/engine.h"
+
+// Who is looked at again when volumes, or what they hang on, are otherwise; of Engine.
+namespace berth::cycle {
+
+using model::PodId;
+
+// The lines that wait whose volumes hang on something that moved: for whatever they wait, they may
+// be refused for another reason now.
+std::vector<LineId> Engine::WaitingForVolumes() const {
+  std::vector<LineId> waiting;
+  lines_.WaitingFor(~model::ReasonMask{0}, waiting);
+  std::erase_if(waiting,
+                [&](LineId id) { return !state_.VolumesMoved(lines_.line(id).pin.volumes); });
+  return waiting;
+}
+
+// Likewise those who are promised a node.
+std::vector<PodId> Engine::HoldersForVolumes() const {
+  std::vector<PodId> holders;
+  const model::Ledger& ledger = state_.ledger();
+  for (model::ClaimId id : ledger.nodes().first_reserved_column()) {
+    for (; id.valid(); id = ledger.claim(id).next_in_account) {
+      const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
+      if (!holder.valid() || !state_.VolumesMoved(state_.pods().at(holder).pin.volumes)) continue;
+      if (IsJudged(holder)) holders.push_back(holder);
+    }
+  }
+  return holders;
+}
+
+void Engine::NoteVolumes() {
+  if (lift_pending_ || !state_.volumes_moved()) return;
+  lift_pending_ =
+      !groups_.blocked().empty() || !WaitingForVolumes().empty() || !HoldersForVolumes().empty();
+}
+
+// Whoever waits for volumes may have them on any node, whichever was touched. Whether anything
+// moved.
+bool Engine::WakeVolumes(Instant now) {
+  if (!state_.volumes_moved()) return false;
+  const std::vector<PodId> holders = HoldersForVolumes();
+  holders_.insert(holders_.end(), holders.begin(), holders.end());
+  for (const LineId id : WaitingForVolumes()) {
+    lines_.Wake(state_, id, now, Line::kWide);
+    ++counters_.wakes;
+  }
+  state_.TakeMovedVolumes();
+  return true;
+}
+
+}  // namespace berth::cycle

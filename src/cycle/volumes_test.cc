@@ -1,0 +1,332 @@
+// Goal: pods go to nodes that can have their volumes, as kube-scheduler's volume plugins have it,
+// and who waits for volumes is looked at when they, or what they hang on, are otherwise. Method:
+// plans of small clusters; the naive look finds no missed wake-up, and the audit no other count.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cycle/engine.h"
+#include "cycle/test_cluster.h"
+#include "cycle/why.h"
+#include "model/audit.h"
+
+namespace berth::cycle {
+namespace {
+
+using model::NameId;
+
+class Volumes : public ::testing::Test {
+ protected:
+  using Lines = std::vector<std::string>;
+
+  ~Volumes() override {
+    EXPECT_EQ(model::Audit(engine.state()), Lines{});
+    EXPECT_EQ(engine.CountMissedWakes(), 0u);
+    EXPECT_EQ(engine.counters().missed_wakes, 0u);
+  }
+  NameId Name(const std::string& text) { return engine.vocabulary().names.Intern(text); }
+  void Node(const std::string& name, int64_t cpu = 1000) {
+    engine.Apply(FactsOf(engine.vocabulary(),
+                         TestNode{.name = name, .cpu = cpu, .labels = {{"host", name}}}));
+  }
+  void Put(TestPod pod, const std::string& node = "") {
+    pod.node = node;
+    engine.Apply(FactsOf(engine.vocabulary(), pod));
+  }
+  void Remove(const std::string& pod) { engine.Apply(model::PodRemove{.uid = "uid-" + pod}); }
+  void Fact(const std::string& name, model::StorageRow row) {
+    engine.Apply(model::StorageFact{.name = Name(name), .row = std::move(row)});
+  }
+  void Gone(const std::string& name, model::StorageRow row) {
+    engine.Apply(model::StorageFact{.name = Name(name), .gone = true, .row = std::move(row)});
+  }
+  // A claim that has its volume, which is anywhere, or at a host.
+  void BoundClaim(const std::string& name, const std::string& host = "",
+                  model::AccessModes modes = model::kReadWriteOnce) {
+    Fact("default/" + name,
+         model::VolumeClaim{
+             .uid = "u-" + name, .volume = Name("pv-" + name), .modes = modes, .bound = true});
+    Fact("pv-" + name, model::Volume{.driver = Name("disk"),
+                                     .handle = "handle-" + name,
+                                     .places = Host(host),
+                                     .claim = Name("default/" + name)});
+  }
+  model::SelectorId Host(const std::string& host) {
+    if (host.empty()) return {};
+    return engine.vocabulary().selectors.Intern(
+        {.all = {{.key = Name("host"), .values = {Name(host)}}}});
+  }
+  // A claim that gets a volume where its pod goes.
+  void WaitingClaim(const std::string& name, int64_t request = 10) {
+    Fact("default/" + name, model::VolumeClaim{.uid = "u-" + name,
+                                               .storage_class = Name("late"),
+                                               .request = request,
+                                               .modes = model::kReadWriteOnce});
+  }
+  void LateClass(bool provisions, const std::string& host = "") {
+    Fact("late", model::StorageClass{.provisioner = Name("disk"),
+                                     .provisions = provisions,
+                                     .waits = true,
+                                     .places = Host(host)});
+  }
+  void FreeVolume(const std::string& name, const std::string& host, int64_t capacity = 10) {
+    Fact(name, model::Volume{.places = Host(host),
+                             .storage_class = Name("late"),
+                             .capacity = capacity,
+                             .modes = model::kReadWriteOnce,
+                             .available = true});
+  }
+  void Limit(const std::string& node, int64_t count) {
+    Fact(node, model::AttachLimits{.drivers = {{.driver = Name("disk"), .count = count}}});
+  }
+  // "pod node" of each decision.
+  Lines Cycle() {
+    now += Duration::Seconds(20).ns;
+    plan = engine.Cycle(Instant{now});
+    Lines binds;
+    for (const model::BindDecision& bind : plan.binds) {
+      const model::State& state = engine.state();
+      binds.push_back(std::string(state.KeyOf(state.pods().at(bind.pod).key).substr(8)) + " " +
+                      std::string(state.NameOf(bind.node_name)));
+    }
+    return binds;
+  }
+  // Whom the last cycle evicts.
+  Lines Evicted() {
+    Lines names;
+    for (const model::PreemptDecision& decision : plan.preemptions) {
+      for (const auto& victim : decision.victims)
+        names.push_back(
+            std::string(engine.state().KeyOf(engine.state().pods().at(victim.pod).key).substr(8)));
+    }
+    return names;
+  }
+  // By what nodes refuse the pod.
+  std::vector<model::ReasonKind> Why(const std::string& pod) {
+    std::vector<model::ReasonKind> kinds;
+    const model::PodId id = engine.state().FindPod("uid-" + pod);
+    for (const auto& reason : WhyNot(engine.state(), engine.evaluator(), id).refusal.reasons)
+      kinds.push_back(reason.kind);
+    return kinds;
+  }
+  using Kinds = std::vector<model::ReasonKind>;
+
+  Engine engine{{.preemption = true}};
+  model::Plan plan;
+  int64_t now = 0;
+};
+
+TEST_F(Volumes, APodWaitsForItsClaimThenForItsVolumeAndGoesWhereThatIs) {
+  Node("n1");
+  Node("n2");
+  Put({.name = "p", .claims = {"c"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p"), Kinds{model::ReasonKind::kClaimMissing});
+  Fact("default/c", model::VolumeClaim{.uid = "u-c"});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p"), Kinds{model::ReasonKind::kClaimUnbound});
+  Fact("default/c", model::VolumeClaim{.uid = "u-c", .volume = Name("pv-c"), .bound = true});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p"), Kinds{model::ReasonKind::kVolumeMissing});
+  BoundClaim("c", "n2");
+  EXPECT_EQ(Cycle(), Lines{"p n2"});
+}
+
+// No eviction helps who is barred by a claim, and none is tried.
+TEST_F(Volumes, NobodyIsEvictedForAPodWhoseClaimIsMissing) {
+  Node("n1", 100);
+  Put({.name = "victim"}, "n1");
+  Put({.name = "p", .priority = 10, .claims = {"c"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Evicted(), Lines{});
+  ASSERT_EQ(plan.refusals.size(), 1u);
+  EXPECT_FALSE(plan.refusals[0].preemption.has_value());
+}
+
+TEST_F(Volumes, ANodeTakesAsManyVolumesAsItsDriverAttaches) {
+  Node("n1");
+  Limit("n1", 2);
+  for (const char* claim : {"a", "b", "c"}) BoundClaim(claim);
+  Put({.name = "p1", .claims = {"a"}});
+  Put({.name = "p2", .claims = {"b"}});
+  Put({.name = "p3", .claims = {"b"}});  // One volume, attached once.
+  EXPECT_EQ(Cycle().size(), 3u);
+  Put({.name = "p4", .claims = {"c"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p4"), Kinds{model::ReasonKind::kVolumeLimit});
+  Remove("p2");  // The volume is in use still.
+  EXPECT_EQ(Cycle(), Lines{});
+  Remove("p3");
+  EXPECT_EQ(Cycle(), Lines{"p4 n1"});
+}
+
+TEST_F(Volumes, WhoWaitsForALimitIsLookedAtWhenTheNodeSaysAnotherOrWhatIsAttachedGoes) {
+  Node("n1");
+  Limit("n1", 1);
+  BoundClaim("a");
+  BoundClaim("b");
+  BoundClaim("other");
+  Fact("va",
+       model::Attachment{.node = Name("n1"), .driver = Name("disk"), .volume = Name("pv-other")});
+  Put({.name = "p1", .claims = {"a"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p1"), Kinds{model::ReasonKind::kVolumeLimit});
+  Gone("va", model::Attachment{});
+  EXPECT_EQ(Cycle(), Lines{"p1 n1"});
+  Put({.name = "p2", .claims = {"b"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  Limit("n1", 2);
+  EXPECT_EQ(Cycle(), Lines{"p2 n1"});
+}
+
+TEST_F(Volumes, ADiskIsOnePodsOfANode) {
+  Node("n1");
+  Put({.name = "p1", .disks = {"d"}});
+  Put({.name = "p2", .disks = {"d"}});
+  EXPECT_EQ(Cycle().size(), 1u);
+  EXPECT_EQ(Why("p2"), Kinds{model::ReasonKind::kDiskConflict});
+  Remove("p1");
+  EXPECT_EQ(Cycle(), Lines{"p2 n1"});
+}
+
+// On another node, too: the claim is one pod's of the cluster.
+TEST_F(Volumes, AClaimOfOnePodIsFreeWhenThatPodLeavesAnyNode) {
+  Node("n1", 200);
+  Node("n2");
+  BoundClaim("c", "", model::kReadWriteOncePod);
+  Put({.name = "there", .cpu = 200, .claims = {"c"}}, "n1");
+  Put({.name = "p", .claims = {"c"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p"), (Kinds{model::ReasonKind::kInsufficient, model::ReasonKind::kClaimInUse}));
+  Remove("there");
+  EXPECT_EQ(Cycle(), Lines{"p n2"});
+}
+
+TEST_F(Volumes, WhoIsMoreImportantEvictsForAClaimOfOnePodADiskOrALimit) {
+  Node("n1");
+  Node("n2");
+  BoundClaim("c", "", model::kReadWriteOncePod);
+  Put({.name = "there", .claims = {"c"}}, "n1");
+  Put({.name = "p", .priority = 10, .claims = {"c"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Evicted(), Lines{"there"});
+  Remove("there");
+  EXPECT_EQ(Cycle(), Lines{"p n1"});
+
+  Put({.name = "disk-1", .disks = {"d"}}, "n1");
+  Put({.name = "disk-2", .disks = {"d"}}, "n2");
+  Put({.name = "q", .priority = 10, .disks = {"d"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  ASSERT_EQ(Evicted().size(), 1u);
+  Remove(Evicted()[0]);
+  EXPECT_EQ(Cycle().size(), 1u);
+}
+
+// Two of one volume: only when both leave there is room for another.
+TEST_F(Volumes, VictimsShareAVolume) {
+  Node("n1");
+  Limit("n1", 1);
+  BoundClaim("a");
+  BoundClaim("b");
+  Put({.name = "v1", .claims = {"a"}}, "n1");
+  Put({.name = "v2", .claims = {"a"}}, "n1");
+  Put({.name = "v3"}, "n1");
+  Put({.name = "p", .priority = 10, .claims = {"b"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Evicted(), (Lines{"v1", "v2"}));
+  Remove("v1");
+  Remove("v2");
+  EXPECT_EQ(Cycle(), Lines{"p n1"});
+}
+
+TEST_F(Volumes, ClaimsThatWaitGetVolumesThatWereMadeBeforeEachItsOwn) {
+  Node("n1");
+  Node("n2");
+  LateClass(/*provisions=*/false);
+  WaitingClaim("a");
+  WaitingClaim("b", 20);
+  FreeVolume("v1", "n1", 20);
+  FreeVolume("v2", "n2", 20);
+  Put({.name = "p", .claims = {"b", "a"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p"), Kinds{model::ReasonKind::kNoVolume});
+  FreeVolume("v3", "n2", 10);
+  EXPECT_EQ(Cycle(), Lines{"p n2"});
+}
+
+TEST_F(Volumes, VolumesAreMadeWhereTheClassAllowsAndStorageIsLeft) {
+  Node("n1");
+  Node("n2");
+  LateClass(/*provisions=*/true, "n2");
+  WaitingClaim("a", 20);
+  Fact("disk", model::StorageDriver{.tells_capacity = true});
+  Put({.name = "p", .claims = {"a"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p"), (Kinds{model::ReasonKind::kNoVolume, model::ReasonKind::kNoStorage}));
+  const auto capacity = [&](int64_t most) {
+    return model::StorageCapacity{.storage_class = Name("late"), .nodes = Host("n2"), .most = most};
+  };
+  Fact("ns/capacity", capacity(10));
+  EXPECT_EQ(Cycle(), Lines{});
+  Fact("ns/capacity", capacity(20));
+  EXPECT_EQ(Cycle(), Lines{"p n2"});
+}
+
+TEST_F(Volumes, AVolumeThatNamesTheClaimGoesBeforeAllOthers) {
+  Node("n1");
+  Node("n2");
+  LateClass(/*provisions=*/false);
+  WaitingClaim("a");
+  FreeVolume("free", "n1");
+  Fact("meant", model::Volume{.places = Host("n2"),
+                              .claim = Name("default/a"),
+                              .storage_class = Name("late"),
+                              .capacity = 10});
+  Put({.name = "p", .claims = {"a"}});
+  EXPECT_EQ(Cycle(), Lines{"p n2"});
+}
+
+// A node that gets the label, or a pod that is tried beside others, as any.
+TEST_F(Volumes, WhoWaitsForAPlaceIsLookedAtWhenANodeHasTheLabel) {
+  Node("n1");
+  BoundClaim("c", "n2");
+  Put({.name = "p", .claims = {"c"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p"), Kinds{model::ReasonKind::kVolumeNode});
+  engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .labels = {{"host", "n2"}}}));
+  EXPECT_EQ(Cycle(), Lines{"p n1"});
+}
+
+// Whether a fact says something else than before.
+TEST_F(Volumes, AFactThatSaysTheSameWakesNobody) {
+  Node("n1");
+  Limit("n1", 0);
+  BoundClaim("c");
+  Put({.name = "p", .claims = {"c"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  const uint64_t wakes = engine.counters().wakes;
+  BoundClaim("c");
+  Limit("n1", 0);
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(engine.counters().wakes, wakes);
+}
+
+TEST_F(Volumes, WhoIsPromisedANodeKeepsItsVolumesFromOthersOfItsPriority) {
+  Node("n1", 200);
+  Limit("n1", 1);
+  BoundClaim("a");
+  BoundClaim("b");
+  Put({.name = "victim", .cpu = 200, .priority = -1}, "n1");
+  Put({.name = "p", .cpu = 100, .claims = {"a"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Evicted(), Lines{"victim"});
+  Put({.name = "q", .cpu = 100, .claims = {"b"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  Remove("victim");
+  EXPECT_EQ(Cycle(), Lines{"p n1"});
+  EXPECT_EQ(Why("q"), Kinds{model::ReasonKind::kVolumeLimit});
+}
+
+}  // namespace
+}  // namespace berth::cycle

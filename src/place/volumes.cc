@@ -1,0 +1,359 @@
+#include "place/volumes.h"
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+#include <utility>
+
+namespace berth::place {
+namespace {
+
+using model::NameId;
+using model::NodeId;
+using model::PodVolume;
+using model::ReasonKind;
+using model::Verdict;
+using model::VolumeKind;
+
+constexpr uint64_t BitOf(ReasonKind kind) {
+  return uint64_t{1} << (static_cast<uint32_t>(kind) -
+                         static_cast<uint32_t>(ReasonKind::kVolumeNode));
+}
+
+Verdict Barred(ReasonKind kind, NameId name, NameId other = {}) {
+  return {.kind = kind, .unresolvable = true, .name = name, .other = other};
+}
+
+bool IsBoundTo(const model::Volume& volume, const model::VolumeClaim& claim, NameId name) {
+  return volume.claim == name && (volume.claim_uid.empty() || volume.claim_uid == claim.uid);
+}
+
+// A node without any of them is of every zone, as upstream.
+constexpr std::string_view kZoneLabels[] = {
+    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
+// By what a node may say the same as by the first two.
+constexpr std::string_view kNewZoneLabels[] = {"topology.kubernetes.io/zone",
+                                               "topology.kubernetes.io/region"};
+
+}  // namespace
+
+VolumeQuery::VolumeQuery(const model::State& state, model::VolumeListId volumes,
+                         const model::Viewer* viewer)
+    : state_(state), table_(state.volumes()), viewer_(viewer), volumes_(ListOf(volumes)) {
+  if (!any()) return;
+  bar_ = FindBar();
+  for (const PodVolume& volume : volumes_) {
+    if (!model::IsClaim(volume.kind)) continue;
+    const auto what = table_.AttachableOf(volume.name);
+    if (what && std::ranges::find(attachable_, *what) == attachable_.end())
+      attachable_.push_back(*what);
+  }
+}
+
+std::span<const PodVolume> VolumeQuery::ListOf(model::VolumeListId list) const {
+  return list.valid() ? state_.vocabulary().volume_lists.View(list) : std::span<const PodVolume>();
+}
+
+// In the order of upstream's plugins: VolumeRestrictions, VolumeBinding, VolumeZone.
+Verdict VolumeQuery::FindBar() {
+  for (const PodVolume& volume : volumes_) {
+    if (volume.kind != VolumeKind::kClaim) continue;
+    const VolumeClaim* claim = table_.claim(volume.name);
+    if (claim == nullptr) return Barred(ReasonKind::kClaimMissing, volume.name);
+    if ((claim->modes & model::kReadWriteOncePod) != 0 && !IsWanted(volume.name))
+      wanted_.push_back(volume.name);
+  }
+  for (const PodVolume& volume : volumes_) {
+    if (!model::IsClaim(volume.kind) || volume.placed != 0) continue;
+    const VolumeClaim* claim = table_.claim(volume.name);
+    if (claim == nullptr) return Barred(ReasonKind::kClaimAwaited, volume.name);
+    if (claim->lost) return Barred(ReasonKind::kClaimLost, volume.name, claim->volume);
+    if (claim->deleted) return Barred(ReasonKind::kClaimDeleted, volume.name);
+    const bool own = volume.kind == VolumeKind::kOwnClaim;
+    if (own && claim->controller != state_.NameOf(volume.pod))
+      return Barred(ReasonKind::kClaimForeign, volume.name, volume.volume);
+  }
+  if (Verdict verdict = Sort(); !verdict.fits()) return verdict;
+  for (const PodVolume& volume : volumes_) {
+    if (volume.kind != VolumeKind::kClaim) continue;
+    const NameId its = table_.claim(volume.name)->volume;
+    if (!its.valid()) continue;
+    const model::Volume* row = table_.volume(its);
+    if (row == nullptr && volume.placed == 0) return Barred(ReasonKind::kVolumeMissing, its);
+    if (row != nullptr && !row->zones.empty()) zoned_.push_back(row);
+  }
+  return {};
+}
+
+// Which claims have their volumes, and which get them where the pod goes.
+Verdict VolumeQuery::Sort() {
+  for (const PodVolume& volume : volumes_) {
+    if (!model::IsClaim(volume.kind) || volume.placed != 0) continue;
+    const VolumeClaim* claim = table_.claim(volume.name);
+    if (claim->bound) {
+      bound_.push_back({.volume = table_.volume(claim->volume)});
+      continue;
+    }
+    const model::StorageClass* its_class = table_.storage_class(claim->storage_class);
+    if (its_class == nullptr || !its_class->waits || claim->volume.valid())
+      return Barred(ReasonKind::kClaimUnbound, volume.name);
+    unbound_.push_back({.claim = claim, .name = volume.name});
+  }
+  to_match_ = unbound_;
+  std::erase_if(to_match_, [](const Unbound& one) { return one.claim->selected_node.valid(); });
+  std::ranges::stable_sort(to_match_, {},
+                           [](const Unbound& one) { return one.claim->request.value_or(0); });
+  return {};
+}
+
+bool VolumeQuery::IsWanted(NameId claim) const {
+  return std::ranges::find(wanted_, claim) != wanted_.end();
+}
+
+Verdict VolumeQuery::Filter(NodeId n) const {
+  if (Verdict verdict = InUse(n); !verdict.fits()) return verdict;
+  return Storage(n);
+}
+
+// ---- What others use ---------------------------------------------------------------------------
+
+void VolumeQuery::Attach(Room& room, const model::Attachable& what, int by) const {
+  const auto at = std::ranges::find(room.attached, what, &Attached::what);
+  if (at != room.attached.end()) {
+    at->uses += static_cast<uint32_t>(by);
+  } else if (by > 0) {
+    room.attached.push_back({.what = what, .uses = static_cast<uint32_t>(by)});
+  }
+}
+
+void VolumeQuery::ChangeOne(Room& room, const PodVolume& volume, int by) const {
+  if (model::IsClaim(volume.kind)) {
+    if (volume.kind == VolumeKind::kClaim && IsWanted(volume.name)) room.claims += by;
+    if (const auto what = table_.AttachableOf(volume.name); what && !attachable_.empty())
+      Attach(room, *what, by);
+    return;
+  }
+  for (const PodVolume& own : volumes_) {
+    if (model::DisksConflict(own, volume)) room.disks += by;
+  }
+}
+
+VolumeQuery::Room VolumeQuery::RoomOf(NodeId n, model::Ledger::PortView view) const {
+  const bool future = view == model::Ledger::PortView::kFuture;
+  const model::VolumeIndex& index = state_.ledger().volume_uses();
+  Room room;
+  if (!attachable_.empty()) {
+    for (const auto& [name, attachment] : table_.attachments(state_.nodes().name(n))) {
+      if (const auto what = table_.AttachableOf(attachment)) Attach(room, *what, +1);
+    }
+  }
+  for (const model::VolumeIndex::Use& use : index.On(n)) {
+    const uint32_t uses = use.held + (future ? 0 : use.releasing);
+    if (uses > 0) ChangeOne(room, use.volume, static_cast<int>(uses));
+  }
+  // As upstream: a claim counts once, wherever it is in use, and less by each victim that has it.
+  room.claims = 0;
+  for (const NameId claim : wanted_) room.claims += UsedAnywhere(claim, future) ? 1 : 0;
+  return room;
+}
+
+VolumeQuery::Room VolumeQuery::RoomInTheEnd(NodeId n) const {
+  Room room = RoomOf(n, model::Ledger::PortView::kFuture);
+  if (viewer_ != nullptr) AddPromised(n, room);
+  return room;
+}
+
+// In the end, too: who leaves one node may be another's.
+bool VolumeQuery::UsedAnywhere(NameId claim, bool future) const {
+  const model::VolumeIndex& index = state_.ledger().volume_uses();
+  const PodVolume key{.kind = VolumeKind::kClaim, .name = claim};
+  return std::ranges::any_of(index.UsersOf(claim), [&](const auto& entry) {
+    if (!future) return true;
+    const auto uses = index.On(entry.first);
+    const auto at = std::ranges::lower_bound(uses, key, {}, &model::VolumeIndex::Use::volume);
+    return at != uses.end() && at->volume == key && at->held > 0;
+  });
+}
+
+void VolumeQuery::Change(Room& room, model::VolumeListId volumes, int sign) const {
+  for (const PodVolume& volume : ListOf(volumes)) ChangeOne(room, volume, sign);
+}
+
+// The pod is tried beside who is promised the node and without, as upstream: what they share is
+// attached once.
+Verdict VolumeQuery::InUse(NodeId n) const {
+  Room room = RoomOf(n, model::Ledger::PortView::kNow);
+  if (Verdict verdict = InUse(n, room); !verdict.fits()) return verdict;
+  if (viewer_ == nullptr || !state_.ledger().nodes().has_reserved(n.value)) return {};
+  AddPromised(n, room);
+  return InUse(n, room);
+}
+
+void VolumeQuery::AddPromised(NodeId n, Room& room) const {
+  const model::Ledger& ledger = state_.ledger();
+  for (model::ClaimId id = ledger.nodes().first_reserved(n.value); id.valid();
+       id = ledger.claim(id).next_in_account) {
+    const model::Claim& claim = ledger.claim(id);
+    if (claim.owner == viewer_->owner || claim.priority < viewer_->priority) continue;
+    Change(room, ledger.volume_uses().VolumesOf(claim.owner), +1);
+  }
+}
+
+Verdict VolumeQuery::InUse(NodeId n, const Room& room) const {
+  if (room.disks > 0) return {.kind = ReasonKind::kDiskConflict};
+  if (room.claims > 0) return {.kind = ReasonKind::kClaimInUse};
+  if (ExceedsLimit(n, room)) return {.kind = ReasonKind::kVolumeLimit};
+  return {};
+}
+
+bool VolumeQuery::ExceedsLimit(NodeId n, const Room& room) const {
+  if (attachable_.empty()) return false;
+  const model::AttachLimits* limits = table_.limits(state_.nodes().name(n));
+  if (limits == nullptr) return false;
+  const auto is_there = [&](const model::Attachable& what) {
+    const auto at = std::ranges::find(room.attached, what, &Attached::what);
+    return at != room.attached.end() && at->uses > 0;
+  };
+  return std::ranges::any_of(limits->drivers, [&](const model::AttachLimit& limit) {
+    const int64_t more = std::ranges::count_if(attachable_, [&](const model::Attachable& what) {
+      return what.driver == limit.driver && !is_there(what);
+    });
+    const int64_t there = std::ranges::count_if(room.attached, [&](const Attached& one) {
+      return one.what.driver == limit.driver && one.uses > 0;
+    });
+    return more > 0 && there + more > limit.count;
+  });
+}
+
+// ---- Where volumes are, or may be made ---------------------------------------------------------
+
+bool VolumeQuery::Matches(model::SelectorId selector, NodeId n) const {
+  const model::Vocabulary& v = state_.vocabulary();
+  if (v.selectors.materialised(selector)) return v.selectors.Test(selector, n);
+  return v.selectors.Matches(selector, state_.labels().View(state_.nodes().labels(n)),
+                             state_.nodes().name(n), v.names);
+}
+
+Verdict VolumeQuery::Storage(NodeId n) const {
+  if (const uint64_t reasons = Binding(n); reasons != 0) {
+    const auto first = static_cast<uint32_t>(std::countr_zero(reasons));
+    return {.kind = static_cast<ReasonKind>(static_cast<uint32_t>(ReasonKind::kVolumeNode) + first),
+            .unresolvable = true,
+            .lacking = reasons};
+  }
+  if (!OfZone(n)) return {.kind = ReasonKind::kVolumeZone, .unresolvable = true};
+  return {};
+}
+
+// VolumeBinding's reasons, as bits of a verdict. A claim that was put on a node gets a volume made
+// there; one that finds no volume has one made; the first that can't decides.
+uint64_t VolumeQuery::Binding(NodeId n) const {
+  uint64_t reasons = 0;
+  for (const Bound& one : bound_) {
+    if (one.volume == nullptr) {
+      reasons = BitOf(ReasonKind::kVolumeGone);
+      break;
+    }
+    if (!one.volume->places.valid() || Matches(one.volume->places, n)) continue;
+    reasons = BitOf(ReasonKind::kVolumeNode);
+    break;
+  }
+  std::vector<const Unbound*> to_make;
+  for (const Unbound& one : unbound_) {
+    if (!one.claim->selected_node.valid()) continue;
+    if (one.claim->selected_node != state_.nodes().name(n))
+      return reasons | BitOf(ReasonKind::kNoVolume);
+    to_make.push_back(&one);
+  }
+  std::vector<NameId> taken;
+  for (const Unbound& one : to_match_) {
+    if (const std::optional<NameId> volume = Match(one, n, taken)) {
+      taken.push_back(*volume);
+    } else {
+      to_make.push_back(&one);
+    }
+  }
+  for (const Unbound* one : to_make) {
+    const model::StorageClass& its_class = *table_.storage_class(one->claim->storage_class);
+    if (!its_class.provisions || (its_class.places.valid() && !Matches(its_class.places, n)))
+      return reasons | BitOf(ReasonKind::kNoVolume);
+    if (!HasStorage(*one, its_class, n)) return reasons | BitOf(ReasonKind::kNoStorage);
+  }
+  return reasons;
+}
+
+bool VolumeQuery::Suits(const model::Volume& volume, const VolumeClaim& claim) {
+  return volume.capacity >= claim.request.value_or(0) && volume.block == claim.block &&
+         volume.attributes_class == claim.attributes_class && !volume.deleted;
+}
+
+// One that names the claim comes before all others, and where it can't be used there none is taken;
+// else the smallest that fits. Upstream takes any of several; here it is the first by name.
+std::optional<NameId> VolumeQuery::Match(const Unbound& one, NodeId n,
+                                         std::span<const NameId> taken) const {
+  const VolumeClaim& claim = *one.claim;
+  NameId meant;
+  NameId best;
+  model::Amount least = 0;
+  const auto before = [&](NameId a, NameId b) { return state_.NameOf(a) < state_.NameOf(b); };
+  for (const NameId name : table_.volumes_of(claim.storage_class)) {
+    const model::Volume& volume = *table_.volume(name);
+    if (std::ranges::find(taken, name) != taken.end() || !Suits(volume, claim)) continue;
+    if (volume.claim.valid()) {
+      if (IsBoundTo(volume, claim, one.name) && (!meant.valid() || before(name, meant)))
+        meant = name;
+      continue;
+    }
+    const bool fits = volume.available && !claim.selects_nothing &&
+                      (!claim.selector || model::MeetsAll(*claim.selector, volume.labels)) &&
+                      (claim.modes & volume.modes) == claim.modes &&
+                      (claim.modes & model::kOtherMode) == 0;
+    if (!fits || (volume.places.valid() && !Matches(volume.places, n))) continue;
+    if (best.valid() &&
+        (volume.capacity > least || (volume.capacity == least && before(best, name)))) {
+      continue;
+    }
+    best = name;
+    least = volume.capacity;
+  }
+  if (meant.valid()) {
+    const model::SelectorId places = table_.volume(meant)->places;
+    return !places.valid() || Matches(places, n) ? std::optional(meant) : std::nullopt;
+  }
+  return best.valid() ? std::optional(best) : std::nullopt;
+}
+
+bool VolumeQuery::HasStorage(const Unbound& one, const model::StorageClass& storage_class,
+                             NodeId n) const {
+  const model::StorageDriver* driver = table_.driver(storage_class.provisioner);
+  if (!one.claim->request || driver == nullptr || !driver->tells_capacity) return true;
+  return std::ranges::any_of(table_.capacities(), [&](const auto& entry) {
+    const model::StorageCapacity& capacity = entry.second;
+    return capacity.storage_class == one.claim->storage_class && capacity.most &&
+           *capacity.most >= *one.claim->request && capacity.nodes.valid() &&
+           Matches(capacity.nodes, n);
+  });
+}
+
+bool VolumeQuery::OfZone(NodeId n) const {
+  if (zoned_.empty()) return true;
+  const auto label_of = [&](std::string_view key) {
+    const NameId id = state_.vocabulary().names.Find(key);
+    return id.valid() ? state_.LabelOf(n, id) : NameId{};
+  };
+  if (std::ranges::none_of(kZoneLabels,
+                           [&](std::string_view key) { return label_of(key).valid(); }))
+    return true;
+  return std::ranges::all_of(zoned_, [&](const model::Volume* volume) {
+    return std::ranges::all_of(volume->zones, [&](const model::VolumeZone& zone) {
+      NameId value = state_.LabelOf(n, zone.key);
+      for (size_t i = 0; i < std::size(kNewZoneLabels) && !value.valid(); ++i) {
+        if (state_.NameOf(zone.key) == kZoneLabels[i]) value = label_of(kNewZoneLabels[i]);
+      }
+      return value.valid() && std::ranges::binary_search(zone.values, value);
+    });
+  });
+}
+
+}  // namespace berth::place
