@@ -238,6 +238,23 @@ TEST_F(Affinity, NamespacesAreSelectedByTheirLabels) {
   EXPECT_EQ(Cycle(), Lines{"second a1"});
 }
 
+// A pod that waits was told of terms that are gone meanwhile, and come again.
+TEST_F(Affinity, NamespacesThatChangedWhileNobodyAskedAreSeen) {
+  Node("a1", "a", 100);
+  TestPod::Affinity term = Term(kRequiredAnti, "web");
+  term.team = "red";
+  engine.Apply(model::NamespaceUpsert{.name = "default", .labels = {{"team", "red"}}});
+  Put(Pod("there", "db", {term}), "a1");
+  Put(Pod("web", "web"));
+  EXPECT_EQ(Cycle(), Lines{});
+  Remove("there");
+  engine.Apply(model::NamespaceUpsert{.name = "default", .labels = {{"team", "blue"}}});
+  TestPod again = Pod("again", "db", {term});
+  again.cpu = 0;
+  Put(again, "a1");
+  EXPECT_EQ(Cycle(), Lines{"web a1"});
+}
+
 TEST_F(Affinity, WishesOfBothSidesAddUp) {
   Node("a1", "a", 4000);
   Node("b1", "b");

@@ -285,12 +285,14 @@ ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Ev
   std::vector<int32_t> others;
   evaluator.ScoreByOthers(state, class_id_, fitting, others);
   others.resize(fitting.size());
-  const bool plain = extremes == place::Extremes{};  // The local score is the total.
+  // Without anything to normalise the local score is the total, but for what all have.
+  const bool plain = extremes == place::Extremes{};
+  const int64_t of_all = evaluator.Total({}, extremes);
   Leader leader;
   for (size_t i = 0; i < fitting.size(); ++i) {
     const model::NodeScore& score = evaluation_.scores[fitting[i].value];
     leader.Offer(state, fitting[i],
-                 (plain ? score.local : evaluator.Total(score, extremes)) + others[i]);
+                 (plain ? of_all + score.local : evaluator.Total(score, extremes)) + others[i]);
   }
   return {.node = leader.node,
           .score = leader.total,

@@ -107,6 +107,10 @@ void State::AcquireAffinity(AffinityListId id, PodLabelsId own_labels) {
   }
   ledger_.CountAffinities(fresh.pairs);
   const bool others = std::ranges::any_of(fresh.rows, [&](uint32_t row) {
+    // Classes that were told of it before may be of pods whose namespace has other labels now.
+    const PodSelectorId selector = ledger_.matcher().SelectorOf(row);
+    if (ParsePodSelector(vocabulary_.pod_selectors.View(selector)).asks_of_namespaces())
+      return true;
     for (uint32_t i = 0; i < labels.size(); ++i) {
       const PodLabelsId list{i};
       if (labels.contains(list) && ledger_.matcher().Selects(row, list) &&
