@@ -132,6 +132,16 @@ TEST_F(Affinity, WhoIsThereKeepsOthersAway) {
   EXPECT_EQ(Cycle(), Lines{"web a1"});
 }
 
+TEST_F(Affinity, WhoWaitsIsLookedAtWhenTheLastOneWithTermsLeavesAnotherNode) {
+  Node("a1", "a");
+  Node("a2", "a", 0);
+  Put(Pod("alone", "db", {Term(kRequiredAnti, "web")}), "a2");
+  Put(Pod("web", "web"));
+  EXPECT_EQ(Cycle(), Lines{});
+  Remove("alone");
+  EXPECT_EQ(Cycle(), Lines{"web a1"});
+}
+
 // Pods that wait are of another class as soon as somebody's terms select them.
 TEST_F(Affinity, WhoWaitsIsKeptAwayByWhoComesLater) {
   Node("a1", "a", 100);

@@ -356,7 +356,8 @@ std::vector<PodId> Engine::HoldersOfMoved(bool domains_changed) const {
 // is of one of its domains. It may fit on other nodes than those. Whether there was anything of
 // that.
 bool Engine::WakeForMoved(model::TouchKinds kinds, Instant now) {
-  if (!AnyLooksBeyond()) return false;
+  // The last that had terms about others may have just gone.
+  if (!AnyLooksBeyond() && !AnyMoved()) return false;
   constexpr auto kOfDomains =
       model::kTouchAdded | model::kTouchRemoved | model::kTouchLabels | model::kTouchTaints;
   const bool domains_changed = (kinds & kOfDomains) != 0;

@@ -129,7 +129,7 @@ inline model::AffinityListId AffinityOf(model::Vocabulary& v, const TestPod& pod
                      .key = v.names.Intern(one.key),
                      .kind = one.kind,
                      .weight = one.weight});
-    terms.back().counted = one.weight > 0 ? terms.back().selector : model::PodSelectorId{};
+    if (one.kind != model::AffinityKind::kRequired) terms.back().counted = terms.back().selector;
     if (one.kind != model::AffinityKind::kRequired) continue;
     if (all.has_value()) {
       all->also.push_back(selector);

@@ -180,6 +180,36 @@ TEST_F(Volumes, WhoWaitsForALimitIsLookedAtWhenTheNodeSaysAnotherOrWhatIsAttache
   EXPECT_EQ(Cycle(), Lines{"p2 n1"});
 }
 
+// A pod that is made again finds its volume attached still; upstream counts it twice.
+TEST_F(Volumes, WhatIsAttachedAndThePodsOwnCountsOnceButForUpstream) {
+  const auto come = [&] {
+    Node("n1");
+    Limit("n1", 1);
+    BoundClaim("a");
+    Fact("va",
+         model::Attachment{.node = Name("n1"), .driver = Name("disk"), .volume = Name("pv-a")});
+    Put({.name = "p", .claims = {"a"}});
+    return Cycle();
+  };
+  EXPECT_EQ(come(), Lines{"p n1"});
+  engine = Engine({.preemption = true, .compat = true});
+  EXPECT_EQ(come(), Lines{});
+}
+
+// Upstream asks for whom a claim is nominated only where one is in use.
+TEST_F(Volumes, ANominatedPodsClaimIsItsOwnButForUpstream) {
+  const auto come = [&] {
+    Node("n1");
+    BoundClaim("a", "", model::kReadWriteOncePod);
+    Put({.name = "nominated", .priority = 10, .nominated = "n1", .foreign = true, .claims = {"a"}});
+    Put({.name = "p", .claims = {"a"}});
+    return Cycle();
+  };
+  EXPECT_EQ(come(), Lines{});
+  engine = Engine({.compat = true});
+  EXPECT_EQ(come(), Lines{"p n1"});
+}
+
 TEST_F(Volumes, ADiskIsOnePodsOfANode) {
   Node("n1");
   Put({.name = "p1", .disks = {"d"}});

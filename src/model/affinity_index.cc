@@ -98,8 +98,8 @@ bool AffinityIndex::Moved(AffinityListId own, std::span<const PodSelectorId> mat
   if (const auto at = terms_.find(own); at != terms_.end()) {
     if (at->second.all != kNone && moved(moved_selected_, at->second.all)) return true;
     for (const Term& term : at->second.terms) {
-      if (term.kind == AffinityKind::kRequiredAnti && term.pair != kNone &&
-          moved(moved_selected_, pairs_[term.pair].row))
+      if (term.kind == AffinityKind::kRequiredAnti && term.counted != kNone &&
+          moved(moved_selected_, pairs_[term.counted].row))
         return true;
     }
   }
@@ -203,7 +203,6 @@ void AffinityIndex::Release(AffinityListId id, PodMatcher& matcher) {
   for (const uint32_t pair : at->second.all_pairs) ReleasePair(pair);
   if (at->second.all != kNone) matcher.Release(at->second.all);
   terms_.erase(at);
-  if (terms_.empty()) TakeMoved();
 }
 
 void AffinityIndex::Put(uint32_t key_id, NodeId n, NameId value) {

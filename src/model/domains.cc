@@ -172,6 +172,14 @@ void State::SetClass(PodId id, const PodUpsert& facts) {
   if (labels_before != pod.labels || affinity != affinity_before)
     ledger_.SetLabels(pod.uid, pod.labels, facts.labels, affinity);
   if (affinity != affinity_before) ReleaseAffinity(before);
+  // It asks for something else than before, whoever selects it.
+  const auto asks = [&](ClassId c) {
+    ClassSpec spec = vocabulary_.classes.at(c);
+    spec.selected_by = {};
+    return spec;
+  };
+  if (before.valid() && before != facts.class_id && asks(before) != asks(facts.class_id))
+    pod.attempts = 0;
   // Of one that has a node, it says what the pod has and nothing of where it may go.
   PutInClass(pod, facts.node.empty() ? SelectedClass(facts.class_id, pod.labels) : facts.class_id);
   if (labels_before.valid()) ReleaseLabels(labels_before);
@@ -181,7 +189,6 @@ void State::PutInClass(Pod& pod, ClassId class_id) {
   Materialise(class_id);
   const ClassId before = std::exchange(pod.class_id, class_id);
   if (before == class_id) return;
-  pod.attempts = 0;
   CountClass(class_id, +1);
   CountClass(before, -1);
 }
@@ -201,6 +208,7 @@ void State::SelectAgain(const std::function<bool(const Pod&)>& asked) {
 }
 
 void State::SetNamespace(std::string_view name, std::string text) {
+  if (ledger_.matcher().NamespaceText(name) == text) return;
   const auto set = [&] {
     ledger_.mutable_matcher().SetNamespace(name, std::move(text), budgets_.labels());
   };

@@ -88,17 +88,18 @@ void VolumeTable::NoteMoved(const StorageFact& fact) {
 }
 
 bool VolumeTable::Apply(const StorageFact& fact) {
-  // What it was counts, and what it is.
-  const std::set<NameId> moved_before = moved_;
+  // What it was counts, and what it is: of what had moved before it knows nothing meanwhile.
+  std::set<NameId> moved_before;
+  moved_before.swap(moved_);
   NoteMoved(fact);
   Link(fact, /*linked=*/false);
   const bool changed = WithRowsOf(*this, fact, [&](auto& rows) { return Put(rows, fact); });
   Link(fact, /*linked=*/true);
   if (changed) {
     NoteMoved(fact);
-  } else {
-    moved_ = moved_before;
+    moved_before.merge(moved_);
   }
+  moved_.swap(moved_before);
   return changed;
 }
 

@@ -64,8 +64,8 @@ int32_t AffinityQuery::Against(NodeId n) const {
   int32_t count = 0;
   if (terms_ == nullptr) return count;
   for (const Term& term : terms_->terms) {
-    if (term.kind == AffinityKind::kRequiredAnti && term.pair != AffinityIndex::kNone)
-      count += index_.On(index_.pair(term.pair), n).selected;
+    if (term.kind == AffinityKind::kRequiredAnti && term.counted != AffinityIndex::kNone)
+      count += index_.On(index_.pair(term.counted), n).selected;
   }
   return count;
 }
@@ -74,8 +74,8 @@ int32_t AffinityQuery::MetBy(model::OwnerId pod, NodeId n) const {
   int32_t count = 0;
   if (terms_ == nullptr) return count;
   for (const Term& term : terms_->terms) {
-    if (term.kind != AffinityKind::kRequiredAnti || term.pair == AffinityIndex::kNone) continue;
-    const Pair& pair = index_.pair(term.pair);
+    if (term.kind != AffinityKind::kRequiredAnti || term.counted == AffinityIndex::kNone) continue;
+    const Pair& pair = index_.pair(term.counted);
     if (index_.DomainOf(pair, n) != AffinityIndex::kNone && matcher_.Selects(pair.row, pod))
       ++count;
   }
@@ -160,8 +160,8 @@ void AffinityQuery::FilterAll(std::span<uint8_t> refused) const {
   std::vector<const Pair*> against;
   if (terms_ != nullptr) {
     for (const Term& term : terms_->terms) {
-      if (term.kind == AffinityKind::kRequiredAnti && term.pair != AffinityIndex::kNone)
-        against.push_back(&index_.pair(term.pair));
+      if (term.kind == AffinityKind::kRequiredAnti && term.counted != AffinityIndex::kNone)
+        against.push_back(&index_.pair(term.counted));
     }
   }
   const auto among = [](const std::vector<const Pair*>& pairs, const Pair* pair) {

@@ -130,8 +130,8 @@ void VolumeQuery::Attach(Room& room, const model::Attachable& what, int by) cons
 void VolumeQuery::ChangeOne(Room& room, const PodVolume& volume, int by) const {
   if (model::IsClaim(volume.kind)) {
     if (volume.kind == VolumeKind::kClaim && IsWanted(volume.name)) room.claims += by;
-    if (const auto what = table_.AttachableOf(volume.name); what && !attachable_.empty())
-      Attach(room, *what, by);
+    if (!room.limited) return;
+    if (const auto what = table_.AttachableOf(volume.name)) Attach(room, *what, by);
     return;
   }
   for (const PodVolume& own : volumes_) {
@@ -143,9 +143,15 @@ VolumeQuery::Room VolumeQuery::RoomOf(NodeId n, model::Ledger::PortView view) co
   const bool future = view == model::Ledger::PortView::kFuture;
   const model::VolumeIndex& index = state_.ledger().volume_uses();
   Room room;
-  if (!attachable_.empty()) {
+  room.limited = !attachable_.empty() && table_.limits(state_.nodes().name(n)) != nullptr;
+  if (room.limited) {
     for (const auto& [name, attachment] : table_.attachments(state_.nodes().name(n))) {
-      if (const auto what = table_.AttachableOf(attachment)) Attach(room, *what, +1);
+      const auto what = table_.AttachableOf(attachment);
+      if (!what) continue;
+      Attach(room, *what, +1);
+      const auto at = std::ranges::find(room.attached, *what, &Attached::what);
+      at->told = true;
+      --at->uses;
     }
   }
   for (const model::VolumeIndex::Use& use : index.On(n)) {
@@ -192,12 +198,18 @@ Verdict VolumeQuery::InUse(NodeId n) const {
 
 void VolumeQuery::AddPromised(NodeId n, Room& room) const {
   const model::Ledger& ledger = state_.ledger();
+  const auto in_use = room.claims;
   for (model::ClaimId id = ledger.nodes().first_reserved(n.value); id.valid();
        id = ledger.claim(id).next_in_account) {
     const model::Claim& claim = ledger.claim(id);
     if (claim.owner == viewer_->owner || claim.priority < viewer_->priority) continue;
     Change(room, ledger.volume_uses().VolumesOf(claim.owner), +1);
   }
+  // Upstream skips that filter where no disk is asked for and no claim is in use
+  // (docs/DEVIATIONS.md).
+  const bool disks = std::ranges::any_of(
+      volumes_, [](const PodVolume& volume) { return !model::IsClaim(volume.kind); });
+  if (state_.compat() && !disks && in_use == 0) room.claims = 0;
 }
 
 Verdict VolumeQuery::InUse(NodeId n, const Room& room) const {
@@ -211,16 +223,18 @@ bool VolumeQuery::ExceedsLimit(NodeId n, const Room& room) const {
   if (attachable_.empty()) return false;
   const model::AttachLimits* limits = table_.limits(state_.nodes().name(n));
   if (limits == nullptr) return false;
+  // Upstream takes what is attached and no pod there uses for another, were it the pod's own
+  // (docs/DEVIATIONS.md).
   const auto is_there = [&](const model::Attachable& what) {
     const auto at = std::ranges::find(room.attached, what, &Attached::what);
-    return at != room.attached.end() && at->uses > 0;
+    return at != room.attached.end() && (at->uses > 0 || (at->told && !state_.compat()));
   };
   return std::ranges::any_of(limits->drivers, [&](const model::AttachLimit& limit) {
     const int64_t more = std::ranges::count_if(attachable_, [&](const model::Attachable& what) {
       return what.driver == limit.driver && !is_there(what);
     });
     const int64_t there = std::ranges::count_if(room.attached, [&](const Attached& one) {
-      return one.what.driver == limit.driver && one.uses > 0;
+      return one.what.driver == limit.driver && (one.uses > 0 || one.told);
     });
     return more > 0 && there + more > limit.count;
   });

@@ -37,12 +37,14 @@ class VolumeQuery {
   // What others have on a node.
   struct Attached {
     model::Attachable what;
-    uint32_t uses = 0;
+    uint32_t uses = 0;  // By pods there.
+    bool told = false;  // By a VolumeAttachment.
   };
   struct Room {
-    int32_t disks = 0;   // That conflict with the pod's.
-    int32_t claims = 0;  // That are one pod's, which the pod asks for: in use anywhere.
-    std::vector<Attached> attached;
+    int32_t disks = 0;               // That conflict with the pod's.
+    int32_t claims = 0;              // That are one pod's, which the pod asks for: in use anywhere.
+    bool limited = false;            // The node says how many it attaches: ...
+    std::vector<Attached> attached;  // ... what is, else nothing.
   };
   // Once all that is releasing has left, beside who is promised the node.
   [[nodiscard]] Room RoomInTheEnd(model::NodeId n) const;

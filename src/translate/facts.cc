@@ -446,6 +446,14 @@ std::optional<model::PodSelector> SelectorOf(const api::Pod& pod,
   return selector;
 }
 
+// The pods that a term selects while the pod itself comes. As upstream, which asks their namespaces
+// for no labels then: all that the selector of namespaces takes without any.
+void AsOfIncoming(std::optional<model::PodSelector>& selector) {
+  if (selector.has_value() && selector->of_namespace.has_value() &&
+      model::MeetsAll(*selector->of_namespace, {}))
+    selector->of_namespace->clear();
+}
+
 model::AffinityListId InternAffinity(const api::Pod& pod, model::Vocabulary& vocabulary) {
   using enum model::AffinityKind;
   const api::PodAffinity& with = pod.spec->pod_affinity;
@@ -462,10 +470,9 @@ model::AffinityListId InternAffinity(const api::Pod& pod, model::Vocabulary& voc
                      .key = vocabulary.names.Intern(term.topology_key),
                      .kind = kind,
                      .weight = static_cast<uint32_t>(std::clamp<int64_t>(weight, 0, 100))});
-    if (kind != kPreferred && kind != kPreferredAnti) return;
-    if (selector.has_value() && selector->of_namespace.has_value() &&
-        model::MeetsAll(*selector->of_namespace, {}))
-      selector->of_namespace->clear();
+    // Of required ones all count together.
+    if (kind == kRequired) return;
+    AsOfIncoming(selector);
     terms.back().counted = intern(selector);
   };
   for (const api::PodAffinityTerm& term : with.required) add(term, kRequired, 0);
@@ -474,8 +481,10 @@ model::AffinityListId InternAffinity(const api::Pod& pod, model::Vocabulary& voc
   for (const auto& [weight, term] : against.preferred) add(term, kPreferredAnti, weight);
   if (with.required.empty()) return vocabulary.affinities.Intern(terms);
   std::optional<model::PodSelector> all = SelectorOf(pod, with.required.front());
+  AsOfIncoming(all);
   for (size_t i = 1; i < with.required.size() && all.has_value(); ++i) {
     std::optional<model::PodSelector> other = SelectorOf(pod, with.required[i]);
+    AsOfIncoming(other);
     if (!other.has_value()) {
       all.reset();
     } else if (*other != *all && std::ranges::find(all->also, *other) == all->also.end()) {
