@@ -25,11 +25,28 @@ constexpr const char* kProfiling = "there is no /debug/pprof";
 constexpr const char* kWindow = "the number of calls under way is bounded, not their rate";
 constexpr const char* kHttp = "HTTP/1.1 is served";
 
+constexpr const char* kAuthentication = "--authentication-kubeconfig";
+constexpr const char* kNoProxy = "no proxy in front of it is asked who its callers are";
+
 constexpr Accepted kAccepted[] = {
-    {"--authentication-kubeconfig", kOwnAuthentication},
+    {kAuthentication, kOwnAuthentication},
     {"--authorization-kubeconfig", kOwnAuthentication},
     {"--authentication-skip-lookup", kOwnAuthentication},
     {"--authentication-tolerate-lookup-failure", kOwnAuthentication},
+    {"--authentication-token-webhook-cache-ttl", kOwnAuthentication},
+    {"--authorization-webhook-cache-authorized-ttl", kOwnAuthentication},
+    {"--authorization-webhook-cache-unauthorized-ttl", kOwnAuthentication},
+    {"--requestheader-allowed-names", kNoProxy},
+    {"--requestheader-client-ca-file", kNoProxy},
+    {"--requestheader-extra-headers-prefix", kNoProxy},
+    {"--requestheader-group-headers", kNoProxy},
+    {"--requestheader-uid-headers", kNoProxy},
+    {"--requestheader-username-headers", kNoProxy},
+    {"--permit-address-sharing", "no other process shares the port"},
+    {"--permit-port-sharing", "no other process shares the port"},
+    {"--show-hidden-metrics-for-version", "no metric is hidden"},
+    {"--log-flush-frequency", "each line is written at once"},
+    {"--vmodule", "the log has one level for all"},
     {"--cert-dir", "a certificate that is made is kept in memory"},
     {"--profiling", kProfiling},
     {"--contention-profiling", kProfiling},
@@ -96,6 +113,8 @@ void AddSchedulerFlags(CLI::App* run, SchedulerFlags& flags) {
     run->add_option_function<std::string>(
            flag.name,
            [&flags, &flag](const std::string&) {
+             flags.in_its_place =
+                 flags.in_its_place || std::string_view(flag.name) == kAuthentication;
              flags.without_effect.push_back(
                  fmt::format("{} has no effect: {}", flag.name, flag.why));
            },

@@ -17,6 +17,9 @@ struct SchedulerFlags {
   std::string tls_cert_file;               // Empty, as the key: a certificate of its own.
   std::string tls_private_key_file;
   std::string client_ca_file;  // Empty: that of the kubeconfig.
+  // --authentication-kubeconfig was given, as where kube-scheduler is run: who starts it so expects
+  // its port to be open.
+  bool in_its_place = false;
   // Flags that were given and change nothing, each with why: to be told at the start.
   std::vector<std::string> without_effect;
 };

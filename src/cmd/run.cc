@@ -33,6 +33,10 @@
 namespace berth::cmd {
 namespace {
 
+constexpr int kCallsInFlightMax = 32;
+constexpr int kConnectionsSpare = 4;
+constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
+
 env::LogLevel Level(bool verbose) { return verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo; }
 
 client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) {
@@ -112,7 +116,9 @@ class Process {
     if (transport_) transport_->Start(executor_.inbox(actor_));
     if (server_) server_->Start(*router_);
     WaitForSignal(Duration::Max());
-    if (graceful_) gate_.AskToStop(executor_.inbox(actor_));
+    if (graceful_ && !gate_.AskToStop(executor_.inbox(actor_)))
+      logger_.Write(env::LogLevel::kWarning, command_,
+                    "ends without having given the lease back: others wait until it is over");
     Stop();
     return cli::kOk;
   }
@@ -148,7 +154,8 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
   Result<Configuration> out = ReadConfiguration(options.config, options.flags.feature_gates);
   if (!out) return out;
   const bool is_berths = !options.config.empty() && !out->scheduler;
-  if (is_berths && !options.quota && !out->compat)
+  const bool of_pods = out->compat && *out == Configuration{.compat = true, .gates = out->gates};
+  if (is_berths && !options.quota && !of_pods)
     return fail("--config: all but compat of a BerthConfiguration needs --quota");
   if (out->scheduler && !options.config.empty() && !options.scheduler_names.empty())
     return fail("--scheduler-name: the profiles of --config have names");
@@ -206,6 +213,10 @@ int Run(const cli::RunOptions& options) {
   scheduler.spread_defaults = true;
   scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
+  // As many calls as there are connections: what waits, waits where it can be taken back when the
+  // lease is lost, and the lease's own calls never wait behind it.
+  scheduler.client.calls_in_flight_max = kCallsInFlightMax;
+  endpoint->transport.connections_max = kCallsInFlightMax + kConnectionsSpare;
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
   const config::LeaderElection election =
       Combined(configuration->scheduler ? configuration->scheduler->leader_election
@@ -219,7 +230,9 @@ int Run(const cli::RunOptions& options) {
   }
   Status status =
       process.Connect(std::make_unique<control::Scheduler>(std::move(scheduler)), *endpoint);
-  if (status && options.secure_port) status = process.Serve(options, *endpoint);
+  cli::RunOptions serving = options;
+  if (!serving.secure_port && options.flags.in_its_place) serving.secure_port = kSchedulerPort;
+  if (status && serving.secure_port) status = process.Serve(serving, *endpoint);
   if (!status) return process.Failed(status.error());
   return process.Run();
 }

@@ -53,9 +53,22 @@ TEST(LeaderOptions, EachProcessHasAnIdentityOfItsOwn) {
   ASSERT_TRUE(one.has_value());
   EXPECT_NE(one->identity, other->identity);
   EXPECT_EQ(one->name, "kube-scheduler");
-  cli::LeaderElectOptions wrong;
+  config::LeaderElection wrong;
   wrong.renew_deadline = Duration::Seconds(20);
   EXPECT_FALSE(LeaderOptions(wrong, {}).has_value());
+}
+
+TEST(LeaderOptions, WhatTheCommandLineSaysGoesBeforeTheConfiguration) {
+  const config::LeaderElection configured{.leader_elect = false, .resource_name = "mine"};
+  EXPECT_EQ(Combined(configured, {}), configured);
+  cli::LeaderElectOptions given;
+  given.elect = true;
+  given.retry_period = Duration::Seconds(1);
+  const config::LeaderElection combined = Combined(configured, given);
+  EXPECT_TRUE(combined.leader_elect);
+  EXPECT_EQ(combined.retry_period, Duration::Seconds(1));
+  EXPECT_EQ(combined.lease_duration, Duration::Seconds(15));
+  EXPECT_EQ(combined.resource_name, "mine");
 }
 
 }  // namespace

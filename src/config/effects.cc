@@ -115,7 +115,7 @@ void Tell(const NodeResourcesFitArgs& args, Teller tell) {
 void Tell(const PodTopologySpreadArgs& args, Teller tell) {
   if (!args.default_constraints.empty()) {
     tell.Add("defaultConstraints", Shown(args.default_constraints), kRefused,
-             "pods have the constraints of their own specs alone");
+             "pods without constraints have Kubernetes' own");
   }
   tell.Only("defaultingType", args.defaulting_type, args.defaulting_type == "System",
             "pods without constraints have Kubernetes' own");
@@ -123,7 +123,7 @@ void Tell(const PodTopologySpreadArgs& args, Teller tell) {
 
 void Tell(const VolumeBindingArgs& args, Teller tell) {
   tell.Add("bindTimeoutSeconds", Shown(args.bind_timeout_seconds), kWithoutEffect,
-           "a pod waits for its volumes as long as they may come");
+           "a binding waits 600 s for its volumes");
   if (args.shape) {
     tell.Add("shape", Shown(*args.shape), kRefused, "nodes are not scored by storage capacity");
   }
@@ -131,6 +131,12 @@ void Tell(const VolumeBindingArgs& args, Teller tell) {
 
 void TellElection(const LeaderElection& of, Teller tell) {
   tell.Add("leaderElect", Shown(of.leader_elect), kHonoured);
+  tell.Only("leaseDuration", GoText(of.lease_duration), of.lease_duration >= Duration::Seconds(1),
+            "a Lease counts in seconds");
+  tell.Add("renewDeadline", GoText(of.renew_deadline), kHonoured);
+  tell.Add("retryPeriod", GoText(of.retry_period), kHonoured);
+  tell.Add("resourceNamespace", of.resource_namespace, kHonoured);
+  tell.Add("resourceName", of.resource_name, kHonoured);
 }
 
 void TellClient(const ClientConnection& of, Teller tell) {
@@ -140,7 +146,7 @@ void TellClient(const ClientConnection& of, Teller tell) {
     tell.Add("acceptContentTypes", of.accept_content_types, kWithoutEffect, kJson);
   tell.Add("contentType", of.content_type, kWithoutEffect, kJson);
   constexpr std::string_view kWindow =
-      "not the rate but the number of calls under way is bounded: 128";
+      "not the rate but the number of calls under way is bounded: 32";
   tell.Add("qps", Shown(of.qps), kWithoutEffect, kWindow);
   tell.Add("burst", Shown(of.burst), kWithoutEffect, kWindow);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "api/json.h"
@@ -232,12 +233,16 @@ std::string LeaderElection::Document(Instant now) const {
   if (!spec.is_object()) spec = JsonObject{};
   JsonObject& members = spec.as_object();
   members["holderIdentity"] = releases_ ? "" : options_.identity;
+  // Rounded up: others must not wait for less than this one acts by.
+  constexpr int64_t kSecond = Duration::Seconds(1).ns;
   members["leaseDurationSeconds"] =
-      releases_ ? kReleasedSeconds : std::max<int64_t>(options_.lease_duration.seconds(), 1);
+      releases_ ? kReleasedSeconds : (options_.lease_duration.ns + kSecond - 1) / kSecond;
   const bool keeps = ours && !releases_ && !record_.acquire_time.empty();
   members["acquireTime"] = keeps ? record_.acquire_time : time;
   members["renewTime"] = time;
-  members["leaseTransitions"] = record_.transitions + (ours || document_.empty() ? 0 : 1);
+  const bool counts =
+      !ours && !document_.empty() && record_.transitions < std::numeric_limits<int32_t>::max();
+  members["leaseTransitions"] = record_.transitions + (counts ? 1 : 0);
   return codec::PrintJson(object);
 }
 
@@ -314,12 +319,14 @@ void LeaderElection::OnWritten(Instant now, const client::CallDone& done, env::O
   const bool moved =
       done.outcome == client::Outcome::kConflict || done.outcome == client::Outcome::kGone;
   if (releases_) {
-    // It ends by itself, too.
     phase_ = Phase::kOver;
+    Tell(env::LogLevel::kWarning, "it was not given back: others wait until it is over", out);
     return;
   }
   if (moved && from_memory_) return Read(now, out);
-  if (!moved) {
+  // What doesn't take a new lease is its namespace.
+  const bool nowhere = document_.empty() && done.outcome == client::Outcome::kGone;
+  if (!moved || nowhere) {
     const std::string why = client::StatusOf(done.response).message;
     Tell(env::LogLevel::kWarning,
          fmt::format("it can't be {}: {}", leads_ ? "renewed" : "acquired",
