@@ -352,9 +352,9 @@ std::vector<PodId> Engine::HoldersOfMoved(bool domains_changed) const {
   return holders;
 }
 
-// Whoever waits for pods to stand otherwise: those moved that it counts, or a node came or went that
-// is of one of its domains. It may fit on other nodes than those. Whether there was anything of
-// that.
+// Whoever waits for pods to stand otherwise: those moved that it counts, or a node came or went
+// that is of one of its domains. It may fit on other nodes than those. Whether there was anything
+// of that.
 bool Engine::WakeForMoved(model::TouchKinds kinds, Instant now) {
   // The last that had terms about others may have just gone.
   if (!AnyLooksBeyond() && !AnyMoved()) return false;

@@ -21,8 +21,9 @@ enum class AffinityKind : uint32_t {
 // (https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity).
 struct AffinityTerm {
   PodSelectorId selector;  // Which pods; invalid: none.
-  // Of preferred ones, which pods count for the pod itself. As upstream, which asks their namespaces
-  // for no labels then, that is more: all that the selector of namespaces takes without any.
+  // Of all but kRequired, which pods count for the pod itself. As upstream, which asks their
+  // namespaces for no labels then, that is more: all that the selector of namespaces takes without
+  // any.
   PodSelectorId counted;
   NameId key;  // The label of nodes whose values are the domains.
   AffinityKind kind = AffinityKind::kRequired;

@@ -21,9 +21,9 @@ namespace berth::model {
 // upstream. What is tried in a transaction counts while it is tried. Promises don't count.
 //
 // Derived: the audit works it out anew from claims and nodes. Cost: of a claim that comes or goes
-// O((terms that select its pod + its own terms) x domains where they count), nothing where there are none; of a
-// node whose labels changed or that came or went O(claims there + keys); of a selector that is asked
-// about first O(lists of labels + claims).
+// O((terms that select its pod + its own terms) x domains where they count), nothing where there
+// are none; of a node whose labels changed or that came or went O(claims there + keys); of a
+// selector that is asked about first O(lists of labels + claims), and nodes for a key that is new.
 class AffinityIndex {
  public:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -52,7 +52,7 @@ class AffinityIndex {
     AffinityKind kind = AffinityKind::kRequired;
     int32_t weight = 0;
     uint32_t pair = kNone;     // kNone: it selects nobody.
-    uint32_t counted = kNone;  // Of preferred ones, the pair of AffinityTerm::counted.
+    uint32_t counted = kNone;  // The pair of AffinityTerm::counted.
     NameId key;
   };
   struct Terms {

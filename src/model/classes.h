@@ -39,8 +39,8 @@ struct ClassSpec {
   NameListId names;
   SpreadListId spread;      // topologySpreadConstraints.
   AffinityListId affinity;  // Pod affinity and anti-affinity; of bound pods, too.
-  // The selectors of somebody's pod affinity that select the pod. State adds them, for they come and
-  // go with others' pods; a bound pod has none.
+  // The selectors of somebody's pod affinity that select the pod. State adds them, for they come
+  // and go with others' pods; a bound pod has none.
   PodSelectorListId selected_by;
   NameListId images;  // Of containers and volumes, sorted: one that two have stands there twice.
   uint32_t containers_count = 0;  // Of init containers, too; 0 without images.

@@ -65,8 +65,8 @@ class PodMatcher {
   [[nodiscard]] std::string_view NamespaceText(std::string_view name) const;
   // Whether labels of namespaces decide about anything that is asked about.
   [[nodiscard]] bool asks_of_namespaces() const { return asking_count_ > 0; }
-  // Labels of a namespace, as PodLabelsText; empty: it is gone. Pods of it may be selected by others
-  // than before, if asks_of_namespaces().
+  // Labels of a namespace, as PodLabelsText; empty: it is gone. Pods of it may be selected by
+  // others than before, if asks_of_namespaces().
   void SetNamespace(std::string_view name, std::string text, const Texts& labels);
 
   void AddTo(Hasher& hasher) const;

@@ -94,7 +94,8 @@ class Evaluator {
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
                                       const model::Viewer* viewer,
                                       const model::Pin& pin = {}) const;
-  // The same without what hangs on pods of other nodes, as PodTopologySpread and InterPodAffinity do.
+  // The same without what hangs on pods of other nodes, as PodTopologySpread and InterPodAffinity
+  // do.
   [[nodiscard]] model::Verdict FilterAlone(const model::State& state, model::ClassId c,
                                            model::NodeId n, const model::Viewer* viewer,
                                            const model::Pin& pin = {}) const;
@@ -139,7 +140,8 @@ class Evaluator {
   [[nodiscard]] int64_t Total(const model::NodeScore& score, const Extremes& extremes) const;
 
   // Beside Total: what each of the nodes that fit has by the pods of other nodes (kSpread:
-  // PodTopologySpread and InterPodAffinity, weighted). Nothing is added for any where `out` is empty.
+  // PodTopologySpread and InterPodAffinity, weighted). Nothing is added for any where `out` is
+  // empty.
   void ScoreByOthers(const model::State& state, model::ClassId c,
                      std::span<const model::NodeId> fitting, std::vector<int32_t>& out) const;
 

@@ -119,8 +119,8 @@ inline double SpreadScore(int64_t pods, double weight, uint32_t max_skew) {
   return static_cast<double>(pods) * weight + (static_cast<double>(max_skew) - 1);
 }
 
-// Normalises all; of a sum that was met a moment ago it is known, for a division costs more than the
-// rest of a node.
+// Normalises all; of a sum that was met a moment ago it is known, for a division costs more than
+// the rest of a node.
 inline void NormaliseAll(std::span<const int64_t> raw, std::vector<int32_t>& out, auto normal) {
   struct Known {
     int64_t raw = -1;
