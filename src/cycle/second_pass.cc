@@ -388,7 +388,9 @@ Instant SecondPass::DueFrom(const Workload& row, WorkloadId id) const {
 void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlacer& placer,
                         model::Plan& plan) {
   if (pass == Pass::kLetGo) {
-    return LetGo(state, {.workload = id, .uid = state.workloads().at(id).uid, .pass = pass}, plan);
+    LetGo(state, {.workload = id, .uid = state.workloads().at(id).uid, .pass = pass}, plan);
+    // Others were asked before it, and may not start without it.
+    return NoteQuota();
   }
   if (pass == Pass::kPlace && IsOfGroup(state, id)) return PlaceWithMates(state, id, placer, plan);
   CarryOut(state, {LookAt(state, id, pass, placer, joint_)}, plan);
@@ -529,6 +531,7 @@ void SecondPass::CarryOut(model::State& state, std::vector<Outcome> outcomes, mo
       placings.push_back({.workload = id, .reservation = std::move(outcome.reservation)});
     } else {
       state.GiveUp(id);
+      if (gangs_of_.contains(id)) NoteQuota();
     }
     plan.passes.push_back(std::move(outcome.decision));
   }

@@ -390,6 +390,39 @@ TEST(TogetherTest, WhoFindsNoRoomInTheQueueOfItsGroupGivesUpAndTheOthersWithIt) 
   EXPECT_EQ(world.Cycle(), "default/a gives up; ");
 }
 
+// It was asked before the other, and is again since that one gives up: not when that is written.
+TEST(TogetherTest, WhoseLessImportantMateHasNoRoomGivesUpNext) {
+  CheckedMates world;
+  WorkloadSpec large = world.b;
+  large.cpu = 2000;
+  world.Put(large);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000; default/b: r spot 4000; ");
+  world.HasQuota(world.a);
+  world.HasQuota(large);
+  EXPECT_EQ(world.Awaits(), "default/a awaits default/b; ");
+  world.Team(3000);
+  EXPECT_EQ(world.Cycle(), "default/b gives up; ");
+  EXPECT_EQ(world.Cycle(), "default/a gives up; ");
+  EXPECT_EQ(world.Cycle(), "");
+}
+
+// So is who has a check to pass, where one of those finds no nodes that are placed without it.
+TEST(TogetherTest, WhoHasChecksToPassGivesUpWithThoseThatFindNoNodes) {
+  CheckedMates world;
+  const WorkloadSpec c{
+      .name = "c", .queue = "r", .count = 1, .priority = 1, .created = 3, .gang = "g"};
+  world.Put(c);
+  EXPECT_EQ(world.Cycle(),
+            "default/c: r spot 1000; default/a: q spot 2000; default/b: r spot 2000; ");
+  for (const WorkloadSpec& w : {world.a, world.b, c}) world.HasQuota(w);
+  EXPECT_EQ(world.Awaits(), "default/a awaits default/c; ");
+  world.Put(TestNode{.name = "n1", .cpu = 3000});
+  world.HasQuota(world.b, /*passed=*/true);
+  EXPECT_EQ(world.Cycle(), "default/b gives up; ");
+  EXPECT_EQ(world.Cycle(), "default/c gives up; default/a gives up; ");
+  EXPECT_EQ(world.Cycle(), "");
+}
+
 // It asked for another try, was rejected or evicted; its object is gone.
 TEST(TogetherTest, WhoseMateLosesItsQuotaGivesItBackUnadmitted) {
   for (const bool gone : {false, true}) {
