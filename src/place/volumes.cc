@@ -158,9 +158,13 @@ VolumeQuery::Room VolumeQuery::RoomOf(NodeId n, model::Ledger::PortView view) co
     const uint32_t uses = use.held + (future ? 0 : use.releasing);
     if (uses > 0) ChangeOne(room, use.volume, static_cast<int>(uses));
   }
-  // As upstream: a claim counts once, wherever it is in use, and less by each victim that has it.
+  // Each use counts, wherever it is: none may be left. Upstream counts one for all, so that it evicts
+  // one of several in vain (docs/DEVIATIONS.md).
   room.claims = 0;
-  for (const NameId claim : wanted_) room.claims += UsedAnywhere(claim, future) ? 1 : 0;
+  for (const NameId claim : wanted_) {
+    const int32_t uses = UsesAnywhere(claim, future);
+    room.claims += state_.compat() ? std::min(uses, 1) : uses;
+  }
   return room;
 }
 
@@ -171,15 +175,17 @@ VolumeQuery::Room VolumeQuery::RoomInTheEnd(NodeId n) const {
 }
 
 // In the end, too: who leaves one node may be another's.
-bool VolumeQuery::UsedAnywhere(NameId claim, bool future) const {
+int32_t VolumeQuery::UsesAnywhere(NameId claim, bool future) const {
   const model::VolumeIndex& index = state_.ledger().volume_uses();
   const PodVolume key{.kind = VolumeKind::kClaim, .name = claim};
-  return std::ranges::any_of(index.UsersOf(claim), [&](const auto& entry) {
-    if (!future) return true;
+  int32_t count = 0;
+  for (const auto& entry : index.UsersOf(claim)) {
     const auto uses = index.On(entry.first);
     const auto at = std::ranges::lower_bound(uses, key, {}, &model::VolumeIndex::Use::volume);
-    return at != uses.end() && at->volume == key && at->held > 0;
-  });
+    if (at == uses.end() || at->volume != key) continue;
+    count += static_cast<int32_t>(at->held + (future ? 0 : at->releasing));
+  }
+  return count;
 }
 
 void VolumeQuery::Change(Room& room, model::VolumeListId volumes, int sign) const {

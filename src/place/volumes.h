@@ -73,7 +73,7 @@ class VolumeQuery {
   void ChangeOne(Room& room, const model::PodVolume& volume, int sign) const;
   void Attach(Room& room, const model::Attachable& what, int by) const;
   [[nodiscard]] bool IsWanted(model::NameId claim) const;
-  [[nodiscard]] bool UsedAnywhere(model::NameId claim, bool future) const;
+  [[nodiscard]] int32_t UsesAnywhere(model::NameId claim, bool future) const;
   [[nodiscard]] Room RoomOf(model::NodeId n, model::Ledger::PortView view) const;
   void AddPromised(model::NodeId n, Room& room) const;
   [[nodiscard]] bool ExceedsLimit(model::NodeId n, const Room& room) const;
