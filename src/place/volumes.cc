@@ -158,8 +158,8 @@ VolumeQuery::Room VolumeQuery::RoomOf(NodeId n, model::Ledger::PortView view) co
     const uint32_t uses = use.held + (future ? 0 : use.releasing);
     if (uses > 0) ChangeOne(room, use.volume, static_cast<int>(uses));
   }
-  // Each use counts, wherever it is: none may be left. Upstream counts one for all, so that it evicts
-  // one of several in vain (docs/DEVIATIONS.md).
+  // Each use counts, wherever it is: none may be left. Upstream counts one for all, so that it
+  // evicts one of several in vain (docs/DEVIATIONS.md).
   room.claims = 0;
   for (const NameId claim : wanted_) {
     const int32_t uses = UsesAnywhere(claim, future);
