@@ -9,7 +9,7 @@ namespace berth::sim {
 namespace {
 
 TEST(Replicas, LeadInTurnAndNothingIsBoundTwiceOrLost) {
-  for (const uint64_t seed : {1, 2}) {
+  for (const uint64_t seed : {uint64_t{1}, uint64_t{2}}) {
     const RunResult result = RunSeed({.seed = seed, .replicas = true, .commits_min = 500});
     EXPECT_TRUE(result.violations.empty()) << "seed " << seed << ": " << result.violations.front();
     EXPECT_GT(result.terms, 1u) << "seed " << seed;
