@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cycle/engine.h"
-#include "cycle/test_cluster.h"
-#include "cycle/why.h"
+#include "cycle/test_plans.h"
 #include "model/audit.h"
 
 namespace berth::cycle {
@@ -18,18 +16,14 @@ namespace {
 
 using enum model::AffinityKind;
 
-class Affinity : public ::testing::Test {
+class Affinity : public PlansTest {
  protected:
-  using Lines = std::vector<std::string>;
-
   ~Affinity() override {
-    EXPECT_EQ(model::Audit(engine.state()), std::vector<std::string>{});
+    EXPECT_EQ(model::Audit(engine.state()), Lines{});
     EXPECT_EQ(engine.CheckWakes({}), 0u);
   }
   void Node(const std::string& name, const std::string& zone, int64_t cpu = 1000) {
-    TestNode node{.name = name, .cpu = cpu};
-    if (!zone.empty()) node.labels = {{"zone", zone}};
-    engine.Apply(FactsOf(engine.vocabulary(), node));
+    NodeOfZone(name, zone, cpu);
   }
   static TestPod Pod(const std::string& name, const std::string& app,
                      std::vector<TestPod::Affinity> affinity = {}) {
@@ -39,36 +33,6 @@ class Affinity : public ::testing::Test {
                                 const std::string& key = "zone") {
     return {.kind = kind, .key = key, .app = app};
   }
-  void Put(const TestPod& pod) { engine.Apply(FactsOf(engine.vocabulary(), pod)); }
-  void Put(TestPod pod, const std::string& node) {
-    pod.node = node;
-    Put(pod);
-  }
-  void Remove(const std::string& pod) { engine.Apply(model::PodRemove{.uid = "uid-" + pod}); }
-  // "pod node" of each decision.
-  Lines Cycle() {
-    now += Duration::Seconds(20).ns;
-    plan = engine.Cycle(Instant{now});
-    Lines binds;
-    for (const model::BindDecision& bind : plan.binds) {
-      const model::State& state = engine.state();
-      binds.push_back(std::string(state.KeyOf(state.pods().at(bind.pod).key).substr(8)) + " " +
-                      std::string(state.NameOf(bind.node_name)));
-    }
-    return binds;
-  }
-  // How many nodes refuse the pod for that.
-  int64_t Refusing(const std::string& pod, model::ReasonKind kind) {
-    int64_t count = 0;
-    const model::PodId id = engine.state().FindPod("uid-" + pod);
-    for (const auto& reason : WhyNot(engine.state(), engine.evaluator(), id).refusal.reasons)
-      count += reason.kind == kind ? reason.nodes_count : 0;
-    return count;
-  }
-
-  Engine engine{{.preemption = true}};
-  model::Plan plan;
-  int64_t now = 0;
 };
 
 TEST_F(Affinity, APodGoesWhereTheOneIsThatItIsToBeWith) {

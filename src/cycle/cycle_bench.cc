@@ -40,31 +40,32 @@ TestPod PodOf(int i, int classes) {
 }
 
 // Pods arrive in batches; each batch is placed on a cluster that has room; old ones leave, so that
-// the cluster stays half full.
-void Decisions(benchmark::State& bench, const place::Evaluator& evaluator, int nodes, int classes) {
-  Engine engine({.evaluator = evaluator});
-  AddNodes(engine, nodes, 0);
-  constexpr int kBatch = 5'000;
+// four batches stand there.
+void PlaceBatches(benchmark::State& bench, Engine& engine, int batch, auto pod_of) {
   int next = 0;
   int64_t seconds = 0;
   for (auto _ : bench) {
     bench.PauseTiming();
     std::vector<model::PodUpsert> pods;
-    for (int i = 0; i < kBatch; ++i)
-      pods.push_back(FactsOf(engine.vocabulary(), PodOf(next + i, classes)));
-    for (int i = 0; i < kBatch && next >= 4 * kBatch; ++i) {
-      engine.Apply(model::PodRemove{.uid = "uid-pod-" + std::to_string(next - 4 * kBatch + i)});
-    }
-    next += kBatch;
+    for (int i = 0; i < batch; ++i) pods.push_back(FactsOf(engine.vocabulary(), pod_of(next + i)));
+    for (int i = 0; i < batch && next >= 4 * batch; ++i)
+      engine.Apply(model::PodRemove{.uid = "uid-pod-" + std::to_string(next - 4 * batch + i)});
+    next += batch;
     for (const model::PodUpsert& pod : pods) engine.Apply(pod);
     ++seconds;
     bench.ResumeTiming();
     size_t decided = 0;
     while (engine.wake_at() <= Instant::FromSeconds(seconds))
       decided += engine.Cycle(Instant::FromSeconds(seconds)).binds.size();
-    CHECK_EQ(decided, size_t{kBatch});
+    CHECK_EQ(decided, static_cast<size_t>(batch));
   }
-  bench.SetItemsProcessed(bench.iterations() * kBatch);
+  bench.SetItemsProcessed(bench.iterations() * batch);
+}
+
+void Decisions(benchmark::State& bench, const place::Evaluator& evaluator, int nodes, int classes) {
+  Engine engine({.evaluator = evaluator});
+  AddNodes(engine, nodes, 0);
+  PlaceBatches(bench, engine, 5'000, [&](int i) { return PodOf(i, classes); });
 }
 BENCHMARK_CAPTURE(Decisions, spread_20_classes, place::Evaluator(), 5'000, 20)
     ->Unit(benchmark::kMillisecond);
@@ -111,24 +112,7 @@ TestPod PodAmong(int i, Among among) {
 void DecisionsAmong(benchmark::State& bench, Among among, int nodes) {
   Engine engine;
   AddNodes(engine, nodes, 0);
-  constexpr int kBatch = 1'000;
-  int next = 0;
-  int64_t seconds = 0;
-  for (auto _ : bench) {
-    bench.PauseTiming();
-    for (int i = 0; i < kBatch && next >= 4 * kBatch; ++i)
-      engine.Apply(model::PodRemove{.uid = "uid-pod-" + std::to_string(next - 4 * kBatch + i)});
-    for (int i = 0; i < kBatch; ++i)
-      engine.Apply(FactsOf(engine.vocabulary(), PodAmong(next + i, among)));
-    next += kBatch;
-    ++seconds;
-    bench.ResumeTiming();
-    size_t decided = 0;
-    while (engine.wake_at() <= Instant::FromSeconds(seconds))
-      decided += engine.Cycle(Instant::FromSeconds(seconds)).binds.size();
-    CHECK_EQ(decided, size_t{kBatch});
-  }
-  bench.SetItemsProcessed(bench.iterations() * kBatch);
+  PlaceBatches(bench, engine, 1'000, [&](int i) { return PodAmong(i, among); });
 }
 BENCHMARK_CAPTURE(DecisionsAmong, none, Among::kNone, 5'000)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(DecisionsAmong, ports, Among::kPorts, 5'000)->Unit(benchmark::kMillisecond);

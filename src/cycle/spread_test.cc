@@ -5,36 +5,25 @@
 #include <string>
 #include <vector>
 
-#include "cycle/engine.h"
-#include "cycle/test_cluster.h"
-#include "cycle/why.h"
+#include "cycle/test_plans.h"
 #include "model/audit.h"
 
 namespace berth::cycle {
 namespace {
 
-class Spread : public ::testing::Test {
+class Spread : public PlansTest {
  protected:
-  using Lines = std::vector<std::string>;
-
   ~Spread() override {
-    EXPECT_EQ(model::Audit(engine.state()), std::vector<std::string>{});
+    EXPECT_EQ(model::Audit(engine.state()), Lines{});
     EXPECT_EQ(engine.counters().missed_wakes, missed);
   }
   void Node(const std::string& name, const std::string& zone, int64_t cpu = 1000) {
-    TestNode node{.name = name, .cpu = cpu};
-    if (!zone.empty()) node.labels = {{"zone", zone}};
-    engine.Apply(FactsOf(engine.vocabulary(), node));
+    NodeOfZone(name, zone, cpu);
   }
   static TestPod Web(const std::string& name, uint32_t max_skew = 1) {
     return {.name = name,
             .labels = {{"app", "web"}},
             .spread = {{.key = "zone", .app = "web", .max_skew = max_skew}}};
-  }
-  void Put(const TestPod& pod) { engine.Apply(FactsOf(engine.vocabulary(), pod)); }
-  void Put(TestPod pod, const std::string& node) {
-    pod.node = node;
-    Put(pod);
   }
   // One in zone a, and b, which is empty, has no room: another waits.
   void WaitBeside(const TestPod& there) {
@@ -44,30 +33,7 @@ class Spread : public ::testing::Test {
     Put(Web("waits"));
     EXPECT_EQ(Cycle(), Lines{});
   }
-  // "pod node" of each decision.
-  std::vector<std::string> Cycle() {
-    now += Duration::Seconds(20).ns;
-    plan = engine.Cycle(Instant{now});
-    std::vector<std::string> binds;
-    for (const model::BindDecision& bind : plan.binds) {
-      const model::State& state = engine.state();
-      binds.push_back(std::string(state.KeyOf(state.pods().at(bind.pod).key).substr(8)) + " " +
-                      std::string(state.NameOf(bind.node_name)));
-    }
-    return binds;
-  }
-  // How many nodes refuse the pod for that.
-  int64_t Refusing(const std::string& pod, model::ReasonKind kind) {
-    int64_t count = 0;
-    const model::PodId id = engine.state().FindPod("uid-" + pod);
-    for (const auto& reason : WhyNot(engine.state(), engine.evaluator(), id).refusal.reasons)
-      count += reason.kind == kind ? reason.nodes_count : 0;
-    return count;
-  }
 
-  Engine engine{{.preemption = true}};
-  model::Plan plan;
-  int64_t now = 0;
   uint64_t missed = 0;
 };
 

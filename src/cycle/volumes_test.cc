@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cycle/engine.h"
-#include "cycle/test_cluster.h"
-#include "cycle/why.h"
+#include "cycle/test_plans.h"
 #include "model/audit.h"
 
 namespace berth::cycle {
@@ -16,10 +14,8 @@ namespace {
 
 using model::NameId;
 
-class Volumes : public ::testing::Test {
+class Volumes : public PlansTest {
  protected:
-  using Lines = std::vector<std::string>;
-
   ~Volumes() override {
     EXPECT_EQ(model::Audit(engine.state()), Lines{});
     EXPECT_EQ(engine.CountMissedWakes(), 0u);
@@ -30,11 +26,6 @@ class Volumes : public ::testing::Test {
     engine.Apply(FactsOf(engine.vocabulary(),
                          TestNode{.name = name, .cpu = cpu, .labels = {{"host", name}}}));
   }
-  void Put(TestPod pod, const std::string& node = "") {
-    pod.node = node;
-    engine.Apply(FactsOf(engine.vocabulary(), pod));
-  }
-  void Remove(const std::string& pod) { engine.Apply(model::PodRemove{.uid = "uid-" + pod}); }
   void Fact(const std::string& name, model::StorageRow row) {
     engine.Apply(model::StorageFact{.name = Name(name), .row = std::move(row)});
   }
@@ -80,18 +71,6 @@ class Volumes : public ::testing::Test {
   void Limit(const std::string& node, int64_t count) {
     Fact(node, model::AttachLimits{.drivers = {{.driver = Name("disk"), .count = count}}});
   }
-  // "pod node" of each decision.
-  Lines Cycle() {
-    now += Duration::Seconds(20).ns;
-    plan = engine.Cycle(Instant{now});
-    Lines binds;
-    for (const model::BindDecision& bind : plan.binds) {
-      const model::State& state = engine.state();
-      binds.push_back(std::string(state.KeyOf(state.pods().at(bind.pod).key).substr(8)) + " " +
-                      std::string(state.NameOf(bind.node_name)));
-    }
-    return binds;
-  }
   // Whom the last cycle evicts.
   Lines Evicted() {
     Lines names;
@@ -103,18 +82,12 @@ class Volumes : public ::testing::Test {
     return names;
   }
   // By what nodes refuse the pod.
-  std::vector<model::ReasonKind> Why(const std::string& pod) {
-    std::vector<model::ReasonKind> kinds;
-    const model::PodId id = engine.state().FindPod("uid-" + pod);
-    for (const auto& reason : WhyNot(engine.state(), engine.evaluator(), id).refusal.reasons)
-      kinds.push_back(reason.kind);
+  using Kinds = std::vector<model::ReasonKind>;
+  Kinds Why(const std::string& pod) {
+    Kinds kinds;
+    for (const model::Reason& reason : Reasons(pod)) kinds.push_back(reason.kind);
     return kinds;
   }
-  using Kinds = std::vector<model::ReasonKind>;
-
-  Engine engine{{.preemption = true}};
-  model::Plan plan;
-  int64_t now = 0;
 };
 
 TEST_F(Volumes, APodWaitsForItsClaimThenForItsVolumeAndGoesWhereThatIs) {

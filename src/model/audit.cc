@@ -267,24 +267,28 @@ class Auditor {
     const AffinityIndex::Pair& pair = index.pair(id);
     if (pair.uses == 0) return;
     std::map<NameId, AffinityIndex::Counts> expected;
+    std::map<NameId, NodeId> any_of;  // A node of each domain.
     for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
       const NodeId n{row};
       const bool there = state_.nodes().used(n) && state_.nodes().present(n);
       const NameId value = there ? state_.LabelOf(n, index.KeyOf(pair)) : NameId{};
-      if (value.valid() != (index.DomainOf(pair, n) != AffinityIndex::kNone))
+      const uint32_t domain = index.DomainOf(pair, n);
+      if (value.valid() != (domain != AffinityIndex::kNone)) {
         found_.push_back(fmt::format("node row {}: of another domain for affinity", row));
-      if (value.valid()) AddAffinities(pair, n, expected[value]);
+        continue;
+      }
+      if (!value.valid()) continue;
+      AddAffinities(pair, n, expected[value]);
+      if (index.DomainOf(pair, any_of.try_emplace(value, n).first->second) != domain)
+        found_.push_back(fmt::format("node row {}: of another domain for affinity", row));
     }
-    AffinityIndex::Counts total;
-    for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
-      const NodeId n{row};
-      const bool there = state_.nodes().used(n) && state_.nodes().present(n);
-      const NameId value = there ? state_.LabelOf(n, index.KeyOf(pair)) : NameId{};
-      if (value.valid() && index.On(pair, n) != expected[value])
+    for (const auto& [value, n] : any_of) {
+      if (index.On(pair, n) != expected[value])
         found_.push_back(fmt::format("domain {}: of {} pods, for affinity, {} against",
                                      state_.NameOf(value), index.On(pair, n).selected,
                                      index.On(pair, n).against));
     }
+    AffinityIndex::Counts total;
     size_t domains = 0;
     for (const auto& [value, counts] : expected) {
       domains += counts == AffinityIndex::Counts{} ? 0 : 1;

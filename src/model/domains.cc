@@ -130,9 +130,9 @@ void State::ReleaseAffinity(ClassId class_id) {
 }
 
 void State::PutInDomain(uint32_t key, NodeId node) {
-  const bool there = nodes_.used(node) && nodes_.present(node);
+  // One that is not there has no labels.
   AffinityIndex& index = ledger_.mutable_affinities();
-  index.Put(key, node, there ? LabelOf(node, index.NameOfKey(key)) : NameId{});
+  index.Put(key, node, LabelOf(node, index.NameOfKey(key)));
 }
 
 void State::RelabelForAffinities(NodeId node) {
