@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "api/kinds.h"
-#include "client/known_set.h"
 #include "codec/topology.h"
+#include "control/event_key.h"
 #include "control/status_text.h"
 #include "translate/quota_facts.h"
 #include "translate/quota_text.h"
@@ -20,10 +20,6 @@ namespace {
 
 client::WatchOptions KueueWatch(std::string plural) {
   return {.resource = KueueResource(std::move(plural)), .may_be_absent = true};
-}
-
-std::string KeyOf(const client::ObjectEvent& event) {
-  return client::KnownSet::Key(event.namespace_name, event.name);
 }
 
 // Whether it could be read. If not it is told, and stays as it was last.

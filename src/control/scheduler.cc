@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "client/known_set.h"
 #include "control/debug.h"
+#include "control/event_key.h"
 #include "control/say.h"
 #include "model/audit.h"
 #include "translate/facts.h"
@@ -28,10 +29,6 @@ client::WatchOptions PodsToWatch(const SchedulerOptions& options) {
     watch.field_selector = "status.phase!=Succeeded,status.phase!=Failed";
   }
   return watch;
-}
-
-std::string KeyOf(const client::ObjectEvent& event) {
-  return client::KnownSet::Key(event.namespace_name, event.name);
 }
 
 // "a, b and c".
@@ -220,9 +217,11 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
   } else if (options_.groups && event.watch == queues_) {
     OnQueue(event, out);
   } else if (volumes_ && volumes_->Watches(event.watch)) {
-    if (const auto fact = volumes_->FactOf(event, engine_.vocabulary())) ApplyStorage(*fact, out);
+    const std::optional<api::Json> object = Volumes::Read(event);
+    if (const auto fact = volumes_->FactOf(event, object, engine_.vocabulary()))
+      ApplyStorage(*fact, out);
     if (volumes_->IsOfNodes(event.watch)) return;
-    const std::vector<client::ObjectEvent> users = volumes_->Observe(event);
+    const std::vector<client::ObjectEvent> users = volumes_->Observe(event, object);
     PumpVolumes(now, out);
     for (const client::ObjectEvent& pod : users) OnPod(now, pod, out);
     if (!quota_) return;

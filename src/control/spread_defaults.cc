@@ -5,13 +5,10 @@
 #include "api/json.h"
 #include "api/object.h"
 #include "codec/json.h"
+#include "control/event_key.h"
 
 namespace berth::control {
 namespace {
-
-std::string KeyOf(const client::ObjectEvent& event) {
-  return fmt::format("{}/{}", event.namespace_name, event.name);
-}
 
 client::WatchOptions Watched(std::string group, std::string plural) {
   return {.resource = {.group = std::move(group), .version = "v1", .plural = std::move(plural)}};

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "client/known_set.h"
 #include "codec/json.h"
+#include "control/event_key.h"
 #include "translate/volume_facts.h"
 
 namespace berth::control {
@@ -29,10 +30,6 @@ using api::TextsAt;
 constexpr std::string_view kClaimVolume = "spec.volumes.persistentVolumeClaim";
 constexpr std::string_view kEphemeralVolume = "spec.volumes.ephemeral";
 constexpr std::string_view kNodeNameField = "metadata.name";
-
-std::string KeyOf(const client::ObjectEvent& event) {
-  return client::KnownSet::Key(event.namespace_name, event.name);
-}
 
 std::string ControllerUidOf(const Json& object) {
   const Json* controller = api::ControllerOf(object);
@@ -126,7 +123,14 @@ bool Volumes::IsOfNodes(client::WatchId watch) const {
   return watch == csi_nodes_watch_ || watch == attachments_watch_;
 }
 
+std::optional<Json> Volumes::Read(const client::ObjectEvent& event) {
+  if (event.change == client::Change::kDeleted) return std::nullopt;
+  Result<Json> object = codec::ParseJson(event.object.view());
+  return object ? std::optional(*std::move(object)) : std::nullopt;
+}
+
 std::optional<model::StorageFact> Volumes::FactOf(const client::ObjectEvent& event,
+                                                  const std::optional<Json>& object,
                                                   model::Vocabulary& vocabulary) const {
   const std::string_view plural = event.watch == claims_watch_      ? "persistentvolumeclaims"
                                   : event.watch == volumes_watch_   ? "persistentvolumes"
@@ -136,19 +140,21 @@ std::optional<model::StorageFact> Volumes::FactOf(const client::ObjectEvent& eve
   if (event.change == client::Change::kDeleted)
     return translate::StorageGone(plural, event.namespace_name.empty() ? event.name : KeyOf(event),
                                   vocabulary);
-  const Result<Json> object = codec::ParseJson(event.object.view());
   if (!object) return std::nullopt;
   return translate::StorageFactOf(plural, *object, vocabulary);
 }
 
 // ---- Observing ---------------------------------------------------------------------------------
 
-std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& event) {
+std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& event,
+                                                  const std::optional<Json>& object) {
   const bool gone = event.change == client::Change::kDeleted;
   if (event.watch == claims_watch_) {
     const std::string key = KeyOf(event);
-    if (!gone) {
-      ObserveClaim(key, event.object.view());
+    if (object) {
+      ObserveClaim(key, *object);
+    } else if (!gone) {
+      return UsersOf(key);
     } else if (const auto at = claims_.find(key);
                at != claims_.end() && at->second.uid == event.uid) {
       claims_.erase(at);
@@ -171,7 +177,7 @@ std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& eve
     };
     note();
     ForgetVolume(event.name);
-    if (!gone) ObserveVolume(event.name, event.object.view());
+    if (object) ObserveVolume(event.name, *object);
     note();
     for (const auto& [claim, pods] : users_) {
       const auto at = claims_.find(claim);
@@ -183,7 +189,7 @@ std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& eve
     return users;
   }
   classes_.erase(event.name);
-  if (!gone) ObserveClass(event.name, event.object.view());
+  if (object) ObserveClass(event.name, *object);
   for (const auto& [claim, pods] : users_) {
     const auto at = claims_.find(claim);
     if (at != claims_.end() && !at->second.bound && at->second.class_name == event.name) add(claim);
@@ -199,23 +205,21 @@ std::vector<client::ObjectEvent> Volumes::UsersOf(const std::string& claim) cons
   return events;
 }
 
-void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
-  const Result<Json> claim = codec::ParseJson(json);
-  if (!claim) return;
-  Claim facts{.uid = std::string(TextAt(*claim, "metadata.uid")),
-              .version = std::string(TextAt(*claim, "metadata.resourceVersion")),
-              .controller = ControllerUidOf(*claim),
-              .volume = std::string(TextAt(*claim, "spec.volumeName")),
-              .class_name = std::string(api::StorageClassNameOf(*claim).value_or("")),
-              .selected_node = std::string(AnnotationOf(*claim, api::kSelectedNode)),
-              .bound = AnnotationOf(*claim, api::kBindCompleted) == "yes" &&
-                       TextAt(*claim, "status.phase") != "Lost",
-              .deleted = !TextAt(*claim, "metadata.deletionTimestamp").empty(),
-              .request = BytesAt(*claim, "spec.resources.requests.storage"),
-              .modes = TextsAt(*claim, "spec.accessModes"),
-              .volume_mode = std::string(TextAt(*claim, "spec.volumeMode")),
+void Volumes::ObserveClaim(const std::string& key, const Json& claim) {
+  Claim facts{.uid = std::string(TextAt(claim, "metadata.uid")),
+              .version = std::string(TextAt(claim, "metadata.resourceVersion")),
+              .controller = ControllerUidOf(claim),
+              .volume = std::string(TextAt(claim, "spec.volumeName")),
+              .class_name = std::string(api::StorageClassNameOf(claim).value_or("")),
+              .selected_node = std::string(AnnotationOf(claim, api::kSelectedNode)),
+              .bound = AnnotationOf(claim, api::kBindCompleted) == "yes" &&
+                       TextAt(claim, "status.phase") != "Lost",
+              .deleted = !TextAt(claim, "metadata.deletionTimestamp").empty(),
+              .request = BytesAt(claim, "spec.resources.requests.storage"),
+              .modes = TextsAt(claim, "spec.accessModes"),
+              .volume_mode = std::string(TextAt(claim, "spec.volumeMode")),
               .selector = {}};
-  if (const Json* selector = api::FindPath(*claim, "spec.selector"); selector != nullptr) {
+  if (const Json* selector = api::FindPath(claim, "spec.selector"); selector != nullptr) {
     Result<api::LabelQuery> query = api::QueryOf(api::LabelSelectorOf(*selector));
     facts.selector = query ? std::move(*query) : api::LabelQuery{.nothing = true};
   }
@@ -229,27 +233,25 @@ void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
   claims_[key] = std::move(facts);
 }
 
-void Volumes::ObserveVolume(const std::string& name, std::string_view json) {
-  const Result<Json> volume = codec::ParseJson(json);
-  if (!volume) return;
+void Volumes::ObserveVolume(const std::string& name, const Json& volume) {
   Volume& facts = volumes_[name];
-  for (const Json& term : ArrayAt(*volume, "spec.nodeAffinity.required.nodeSelectorTerms")) {
+  for (const Json& term : ArrayAt(volume, "spec.nodeAffinity.required.nodeSelectorTerms")) {
     facts.places.push_back({.match_expressions = RequirementsAt(term, "matchExpressions"),
                             .match_fields = RequirementsAt(term, "matchFields")});
   }
-  if (!TextAt(*volume, "metadata.deletionTimestamp").empty()) return;
-  if (const Json* claim = api::FindPath(*volume, "spec.claimRef"); claim != nullptr) {
+  if (!TextAt(volume, "metadata.deletionTimestamp").empty()) return;
+  if (const Json* claim = api::FindPath(volume, "spec.claimRef"); claim != nullptr) {
     facts.claim = client::KnownSet::Key(TextAt(*claim, "namespace"), TextAt(*claim, "name"));
     facts.claim_uid = TextAt(*claim, "uid");
     meant_[facts.claim].insert(name);
   } else {
-    facts.free = TextAt(*volume, "status.phase") == "Available";
+    facts.free = TextAt(volume, "status.phase") == "Available";
   }
-  facts.class_name = api::StorageClassNameOf(*volume).value_or("");
-  facts.capacity = BytesAt(*volume, "spec.capacity.storage");
-  facts.modes = TextsAt(*volume, "spec.accessModes");
-  facts.volume_mode = TextAt(*volume, "spec.volumeMode");
-  for (const auto& [key, value] : api::ObjectAt(*volume, "metadata.labels")) {
+  facts.class_name = api::StorageClassNameOf(volume).value_or("");
+  facts.capacity = BytesAt(volume, "spec.capacity.storage");
+  facts.modes = TextsAt(volume, "spec.accessModes");
+  facts.volume_mode = TextAt(volume, "spec.volumeMode");
+  for (const auto& [key, value] : api::ObjectAt(volume, "metadata.labels")) {
     if (value.is_string()) facts.labels.emplace_back(key, value.as_string());
   }
 }
@@ -270,13 +272,11 @@ bool Volumes::IsPrepared(const std::string& class_name) const {
          found->second.provisioner.starts_with("kubernetes.io/");
 }
 
-void Volumes::ObserveClass(const std::string& name, std::string_view json) {
-  const Result<Json> object = codec::ParseJson(json);
-  if (!object) return;
+void Volumes::ObserveClass(const std::string& name, const Json& object) {
   StorageClass& facts = classes_[name];
-  facts.provisioner = TextAt(*object, "provisioner");
-  facts.waits = api::WaitsForFirstConsumer(*object);
-  for (const Json& topology : ArrayAt(*object, "allowedTopologies")) {
+  facts.provisioner = TextAt(object, "provisioner");
+  facts.waits = api::WaitsForFirstConsumer(object);
+  for (const Json& topology : ArrayAt(object, "allowedTopologies")) {
     api::NodeSelectorTerm& term = facts.topologies.emplace_back();
     for (const Json& item : ArrayAt(topology, "matchLabelExpressions")) {
       term.match_expressions.push_back(
@@ -549,7 +549,8 @@ bool Volumes::OnCallDone(const client::CallDone& done) {
   const Call call = std::move(at->second);
   calls_.erase(at);
   if (done.outcome == client::Outcome::kDone) {
-    ObserveClaim(call.claim, done.response.body.view());
+    if (const Result<Json> claim = codec::ParseJson(done.response.body.view()))
+      ObserveClaim(call.claim, *claim);
   } else if (const auto held = held_.find(call.uid); held != held_.end()) {
     held->second.failed = true;
   }

@@ -48,13 +48,17 @@ class Volumes {
   explicit Volumes(client::Client& client);
 
   [[nodiscard]] bool Watches(client::WatchId watch) const;
-  // What the engine is to know of the object; nothing: it can't be read.
+  // The event's object, as the two below take it; nothing: it is gone, or can't be read.
+  [[nodiscard]] static std::optional<api::Json> Read(const client::ObjectEvent& event);
+  // What the engine is to know of it; nothing: it can't be read.
   [[nodiscard]] std::optional<model::StorageFact> FactOf(const client::ObjectEvent& event,
+                                                         const std::optional<api::Json>& object,
                                                          model::Vocabulary& vocabulary) const;
   // Whether it says only what nodes attach, which the engine alone asks for.
   [[nodiscard]] bool IsOfNodes(client::WatchId watch) const;
   // Takes a claim, volume or class for what is seen. The pods that are to be read again.
-  [[nodiscard]] std::vector<client::ObjectEvent> Observe(const client::ObjectEvent& event);
+  [[nodiscard]] std::vector<client::ObjectEvent> Observe(const client::ObjectEvent& event,
+                                                         const std::optional<api::Json>& object);
   // The pod is gone.
   void Forget(const client::ObjectEvent& pod);
 
@@ -141,10 +145,10 @@ class Volumes {
   };
 
   void Keep(const client::ObjectEvent& event, const api::Pod& pod);
-  void ObserveClaim(const std::string& key, std::string_view json);
+  void ObserveClaim(const std::string& key, const api::Json& object);
   void ForgetVolume(const std::string& name);
-  void ObserveVolume(const std::string& name, std::string_view json);
-  void ObserveClass(const std::string& name, std::string_view json);
+  void ObserveVolume(const std::string& name, const api::Json& object);
+  void ObserveClass(const std::string& name, const api::Json& object);
   [[nodiscard]] std::vector<client::ObjectEvent> UsersOf(const std::string& claim) const;
   // What one claim asks of a node, and whether it has no volume yet; or what it waits for.
   struct Demand {

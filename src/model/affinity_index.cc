@@ -4,14 +4,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/ascending.h"
 
 namespace berth::model {
 namespace {
-
-void Insert(std::vector<uint32_t>& ascending, uint32_t row) {
-  const auto at = std::ranges::lower_bound(ascending, row);
-  if (at == ascending.end() || *at != row) ascending.insert(at, row);
-}
 
 // What a pod that has the term counts for.
 AffinityIndex::Counts Holding(const AffinityIndex::Term& term, int32_t by) {
@@ -117,13 +113,13 @@ void AffinityIndex::TakeMoved() {
 void AffinityIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
   if (terms_.empty()) return;
   for (const uint32_t row : matcher.RowsOf(pod)) {
-    if (!PairsOfRow(row).empty()) Insert(moved_selected_, row);
+    if (!PairsOfRow(row).empty()) InsertAscending(moved_selected_, row);
   }
   const AffinityListId own = TermsOf(pod);
   if (!own.valid()) return;
   for (const Term& term : terms_.at(own).terms) {
     if (term.kind == AffinityKind::kRequiredAnti && term.pair != kNone)
-      Insert(moved_against_, pairs_[term.pair].row);
+      InsertAscending(moved_against_, pairs_[term.pair].row);
   }
 }
 

@@ -4,17 +4,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/ascending.h"
 
 namespace berth::model {
-namespace {
-
-void Insert(std::vector<uint32_t>& ascending, uint32_t row) {
-  const auto at = std::ranges::lower_bound(ascending, row);
-  if (at == ascending.end() || *at != row) ascending.insert(at, row);
-}
-
-}  // namespace
-
 uint32_t PodMatcher::RowOf(PodSelectorId selector) const {
   const auto at = row_of_.find(selector);
   return at == row_of_.end() ? kNone : at->second;
@@ -55,8 +47,8 @@ void PodMatcher::Match(PodLabelsId labels, std::string_view text) {
 
 void PodMatcher::List(uint32_t row) {
   const PodSelector& selector = rows_[row].selector;
-  if (selector.of_namespace.has_value()) return Insert(of_any_namespace_, row);
-  for (const std::string& name : selector.namespaces) Insert(by_namespace_[name], row);
+  if (selector.of_namespace.has_value()) return InsertAscending(of_any_namespace_, row);
+  for (const std::string& name : selector.namespaces) InsertAscending(by_namespace_[name], row);
 }
 
 void PodMatcher::Unlist(uint32_t row) {
@@ -89,7 +81,7 @@ uint32_t PodMatcher::Acquire(PodSelectorId selector, const StringTable<PodSelect
     if (!matches_[i].known) {
       Match(id, labels.View(id));
     } else if (Takes(row, labels.View(id))) {
-      Insert(matches_[i].rows, row);
+      InsertAscending(matches_[i].rows, row);
     } else {
       // It may be there from before: the labels of a namespace changed meanwhile.
       std::erase(matches_[i].rows, row);

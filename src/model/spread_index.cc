@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "model/ascending.h"
 
 namespace berth::model {
 
@@ -77,10 +78,7 @@ bool SpreadIndex::Moved(ClassId class_id) const {
 
 void SpreadIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
   if (classes_.empty()) return;
-  for (const uint32_t row : matcher.RowsOf(pod)) {
-    const auto at = std::ranges::lower_bound(moved_, row);
-    if (at == moved_.end() || *at != row) moved_.insert(at, row);
-  }
+  for (const uint32_t row : matcher.RowsOf(pod)) InsertAscending(moved_, row);
 }
 
 void SpreadIndex::Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,8 +19,6 @@ struct AffinityShare {
   int32_t wanted = 0;    // They meet all of its required terms of affinity.
   int32_t against = 0;   // How many of its required terms of anti-affinity they meet.
   int32_t refusing = 0;  // How many such terms of theirs it meets.
-  [[nodiscard]] bool none() const { return wanted == 0 && against == 0 && refusing == 0; }
-  bool operator==(const AffinityShare&) const = default;
 };
 
 // A class's terms, and those of others that select it, as the filter sees them. Good until the
