@@ -114,20 +114,10 @@ std::string AmountText(const model::State& state, model::ResourceId resource,
 constexpr std::string_view kMoreDevices =
     "a node with more GPU devices: even empty, these have too few";
 
-// What would lift the reason on one of its nodes.
-std::string Unblock(const model::Reason& reason, const model::State& state) {
+// What would lift a reason of the pod's volumes; empty for one of something else.
+std::string_view UnblockVolumes(model::ReasonKind kind) {
   using enum model::ReasonKind;
-  switch (reason.kind) {
-    case kInsufficient:
-      if (reason.unresolvable) {
-        if (reason.resource == model::kGpuMilli) return std::string(kMoreDevices);
-        return fmt::format("a node with more {}: even empty, these have too little",
-                           state.vocabulary().resources.Name(reason.resource));
-      }
-      return fmt::format("{} more on one of {} nodes",
-                         AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
-    case kPorts:
-      return "the end of a pod that has the host port on one of these nodes";
+  switch (kind) {
     case kClaimMissing:
     case kClaimAwaited:
     case kVolumeMissing:
@@ -153,6 +143,17 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
       return "a node where storage is left for the claim";
     case kVolumeGone:
       return "the volume that the claim is bound to";
+    default:
+      return "";
+  }
+}
+
+// What would lift a reason of where other pods are; empty for one of something else.
+std::string_view UnblockOtherPods(model::ReasonKind kind) {
+  using enum model::ReasonKind;
+  switch (kind) {
+    case kPorts:
+      return "the end of a pod that has the host port on one of these nodes";
     case kSpread:
       return "a pod that is counted and leaves one of these nodes' domains, or comes to one that "
              "has the fewest";
@@ -160,12 +161,28 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
       return "the labels that the pod's topologySpreadConstraints name, on one of these nodes";
     case kPodAffinity:
       return "a pod that this one is to be with, in one of these nodes' domains, and the label "
-             "that "
-             "says of which domain each is";
+             "that says of which domain each is";
     case kPodAntiAffinity:
       return "the end of a pod that this one is not to be with, in one of these nodes' domains";
     case kExistingAntiAffinity:
       return "the end of a pod that is not to be with this one, in one of these nodes' domains";
+    default:
+      return "";
+  }
+}
+
+// What would lift the reason on one of its nodes.
+std::string Unblock(const model::Reason& reason, const model::State& state) {
+  using enum model::ReasonKind;
+  switch (reason.kind) {
+    case kInsufficient:
+      if (reason.unresolvable) {
+        if (reason.resource == model::kGpuMilli) return std::string(kMoreDevices);
+        return fmt::format("a node with more {}: even empty, these have too little",
+                           state.vocabulary().resources.Name(reason.resource));
+      }
+      return fmt::format("{} more on one of {} nodes",
+                         AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
     case kDevices:
       if (reason.unresolvable) return std::string(kMoreDevices);
       return "GPU devices that become free on one of these nodes";
@@ -189,7 +206,8 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
     case kBackoff:
       return "time";
     default:
-      return "";
+      if (auto text = UnblockVolumes(reason.kind); !text.empty()) return std::string(text);
+      return std::string(UnblockOtherPods(reason.kind));
   }
 }
 

@@ -145,7 +145,7 @@ class WatchStreamOf:
         self.thread.start()
 
     def read(self):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
             while data := self.tls.recv(1 << 16):
                 self.told += data.count(b'{"type":"MODIFIED"')
 
@@ -153,8 +153,10 @@ class WatchStreamOf:
         return self.told
 
     def close(self):
+        # Python's TLS sockets are not for two threads at once: the reader is made to end before they are closed.
         with contextlib.suppress(OSError):
-            self.tls.unwrap()
+            self.tls.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)
         self.tls.close()
 
 
