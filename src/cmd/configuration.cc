@@ -9,6 +9,7 @@
 
 #include "api/duration.h"
 #include "cmd/manifest.h"
+#include "cmd/profiles.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
 #include "config/effects.h"
@@ -171,7 +172,10 @@ void Put(const Configuration& configuration, control::SchedulerOptions& options)
   options.scheduler_names.clear();
   for (const config::Profile& profile : configuration.scheduler->profiles)
     options.scheduler_names.push_back(*profile.scheduler_name);
-  options.engine.preemption = config::Preempts(*configuration.scheduler, configuration.gates);
+  Profiles profiles = ProfilesOf(*configuration.scheduler, configuration.gates);
+  options.engine.preemption = profiles.preempt;
+  options.engine.profiles = std::move(profiles.engine);
+  options.pod_profiles = std::move(profiles.pods);
 }
 
 Result<Configuration> ReadConfiguration(const std::string& path,

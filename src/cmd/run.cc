@@ -16,6 +16,7 @@
 #include "cmd/debug_router.h"
 #include "cmd/leader_options.h"
 #include "cmd/node_template.h"
+#include "cmd/profiles.h"
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
 #include "config/scheduler_configuration.h"
@@ -161,6 +162,11 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
     return fail("--scheduler-name: the profiles of --config have names");
   if (const Status good = CheckSupported(options.config, *out); !good)
     return std::unexpected(good.error());
+  if (options.quota && out->scheduler && !ProfilesOf(*out->scheduler, out->gates).pods.empty()) {
+    return fail(
+        "--quota: workloads are given places as by the default profile: those of --config may have "
+        "other scores, not other requests, affinity or topology spread constraints of pods");
+  }
   return out;
 }
 

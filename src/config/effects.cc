@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -75,50 +77,42 @@ void Tell(const DynamicResourcesArgs& args, Teller tell) {
 }
 
 void Tell(const InterPodAffinityArgs& args, Teller tell) {
-  tell.Only("hardPodAffinityWeight", Shown(args.hard_pod_affinity_weight),
-            args.hard_pod_affinity_weight == 1, "only 1 is built");
-  tell.Only("ignorePreferredTermsOfExistingPods",
-            Shown(args.ignore_preferred_terms_of_existing_pods),
-            !args.ignore_preferred_terms_of_existing_pods, "only false is built");
+  tell.Add("hardPodAffinityWeight", Shown(args.hard_pod_affinity_weight), kHonoured);
+  tell.Add("ignorePreferredTermsOfExistingPods",
+           Shown(args.ignore_preferred_terms_of_existing_pods), kHonoured);
 }
 
 void Tell(const NodeAffinityArgs& args, Teller tell) {
   if (!args.added_affinity.is_null())
-    tell.Add("addedAffinity", Shown(args.added_affinity), kRefused,
-             "no affinity is added to pods: write it into their templates");
-}
-
-bool AreCpuAndMemory(const std::vector<ResourceSpec>& resources) {
-  return resources.size() == 2 && Contains(resources, ResourceSpec{.name = "cpu", .weight = 1}) &&
-         Contains(resources, ResourceSpec{.name = "memory", .weight = 1});
+    tell.Add("addedAffinity", Shown(args.added_affinity), kHonoured);
 }
 
 void Tell(const NodeResourcesBalancedAllocationArgs& args, Teller tell) {
-  tell.Only("resources", Shown(args.resources), AreCpuAndMemory(args.resources),
-            "only cpu and memory are balanced");
+  tell.Add("resources", Shown(args.resources), kHonoured);
 }
 
 void Tell(const NodeResourcesFitArgs& args, Teller tell) {
-  constexpr std::string_view kWhy = "every resource that a pod requests is counted";
   if (!args.ignored_resources.empty())
-    tell.Add("ignoredResources", Shown(args.ignored_resources), kRefused, kWhy);
+    tell.Add("ignoredResources", Shown(args.ignored_resources), kHonoured);
   if (!args.ignored_resource_groups.empty())
-    tell.Add("ignoredResourceGroups", Shown(args.ignored_resource_groups), kRefused, kWhy);
-  const Teller strategy = tell.At("scoringStrategy");
+    tell.Add("ignoredResourceGroups", Shown(args.ignored_resource_groups), kHonoured);
+  Teller strategy = tell.At("scoringStrategy");
   const ScoringStrategy& of = *args.scoring_strategy;
-  Teller(strategy).Only("type", of.type, of.type == "LeastAllocated",
-                        "only LeastAllocated is built");
-  Teller(strategy).Only("resources", Shown(of.resources), AreCpuAndMemory(of.resources),
-                        "only cpu and memory of weight 1 are scored");
+  strategy.Add("type", of.type, kHonoured);
+  strategy.Add("resources", Shown(of.resources), kHonoured);
+  if (of.requested_to_capacity_ratio) {
+    strategy.Add("requestedToCapacityRatio.shape", Shown(of.requested_to_capacity_ratio->shape),
+                 kHonoured);
+  }
 }
 
 void Tell(const PodTopologySpreadArgs& args, Teller tell) {
   if (!args.default_constraints.empty()) {
-    tell.Add("defaultConstraints", Shown(args.default_constraints), kRefused,
-             "pods without constraints have Kubernetes' own");
+    tell.Only("defaultConstraints", Shown(args.default_constraints),
+              args.default_constraints.size() <= kDefaultConstraintsMax,
+              fmt::format("a pod has at most {}", kDefaultConstraintsMax));
   }
-  tell.Only("defaultingType", args.defaulting_type, args.defaulting_type == "System",
-            "pods without constraints have Kubernetes' own");
+  tell.Add("defaultingType", args.defaulting_type, kHonoured);
 }
 
 void Tell(const VolumeBindingArgs& args, Teller tell) {
@@ -151,24 +145,80 @@ void TellClient(const ClientConnection& of, Teller tell) {
   tell.Add("burst", Shown(of.burst), kWithoutEffect, kWindow);
 }
 
-bool DisablesPreemption(const EffectiveProfile& profile) {
-  return !Contains(profile.AtPoint(Point::kPostFilter), "DefaultPreemption",
-                   &EffectivePlugin::name);
+struct Told {
+  Effect effect = kHonoured;
+  std::string_view why = "";
+};
+
+constexpr std::string_view kNoClaims = "pods with resource claims are not placed, and told so";
+constexpr std::string_view kNoStorageScores = "nodes are not scored by storage capacity";
+
+bool ActsAt(const EffectiveProfile& profile, Point point, std::string_view plugin) {
+  return Contains(profile.AtPoint(point), plugin, &EffectivePlugin::name);
 }
 
-// Profiles that are to be placed by one engine.
+// Of a plugin that refuses nodes, and doesn't at one of preFilter and filter.
+Told WithoutFilter(const EffectiveProfile& profile, const Absent& absent) {
+  constexpr std::array<std::string_view, 3> kRefuseBefore = {"NodeAffinity", "VolumeRestrictions",
+                                                             "VolumeZone"};
+  if (absent.name == "VolumeBinding")
+    return {kRefused, "claims get their volumes by it: each pod waits for its own"};
+  if (absent.name == "NodeName")
+    return {kWithoutEffect, "a pod that names its node is not scheduled"};
+  const bool before = ActsAt(profile, Point::kPreFilter, absent.name);
+  const bool filters = ActsAt(profile, Point::kFilter, absent.name);
+  if (filters) return {kRefused, "it can't filter without its preFilter: disable it there, too"};
+  if (before && Contains(kRefuseBefore, absent.name))
+    return {kRefused, "it refuses nodes at preFilter, too: disable it there, or at multiPoint"};
+  if (absent.name == "NodeAffinity" && absent.point == Point::kFilter)
+    return {kHonoured, "but for pods with claims: where their volumes are is part of it"};
+  return {};
+}
+
+Told WithoutScore(const EffectiveProfile& profile, const Absent& absent) {
+  if (absent.name == "VolumeBinding") return {kWithoutEffect, kNoStorageScores};
+  if (absent.point == Point::kScore) return {};
+  if (ActsAt(profile, Point::kScore, absent.name))
+    return {kRefused, "it can't score without its preScore: disable it there, too"};
+  return {kWithoutEffect, "it doesn't score"};
+}
+
+// What it means that a default plugin doesn't act somewhere.
+Told Without(const EffectiveProfile& profile, const Absent& absent) {
+  if (absent.name == "DynamicResources") return {kWithoutEffect, kNoClaims};
+  switch (absent.point) {
+    case Point::kPlacementScore:
+    case Point::kPlacementGenerate:
+      return {kWithoutEffect, "no placements of groups are scored"};
+    case Point::kPreFilter:
+    case Point::kFilter:
+      return WithoutFilter(profile, absent);
+    case Point::kPreScore:
+    case Point::kScore:
+      return WithoutScore(profile, absent);
+    case Point::kPostFilter:
+      return {};
+    case Point::kPreEnqueue:
+      if (absent.name == "DefaultPreemption")
+        return {kWithoutEffect, "it decides nothing before a pod is tried"};
+      break;
+    default:
+      break;
+  }
+  return {kRefused, "each default plugin acts there, always"};
+}
+
+// What is said of plugins, by what they do where by default.
 class PluginTeller {
  public:
-  PluginTeller(const SchedulerConfiguration& configuration, const FeatureGates& gates)
-      : usual_(Expand(Profile{}, gates)) {
-    for (const Profile& profile : configuration.profiles)
-      profiles_.push_back(Expand(profile, gates));
-    without_preemption_ = static_cast<size_t>(std::ranges::count_if(profiles_, DisablesPreemption));
-  }
+  explicit PluginTeller(const FeatureGates& gates) : usual_(Expand(Profile{}, gates)) {}
 
-  void TellProfile(size_t index, Teller tell) const {
-    const EffectiveProfile& profile = profiles_[index];
-    for (const Absent& absent : profile.absent) TellAbsent(absent, tell);
+  void TellProfile(const EffectiveProfile& profile, Teller tell) const {
+    for (const Absent& absent : profile.absent) {
+      const Told told = Without(profile, absent);
+      tell.Add(absent.field, fmt::format("no {} at {}", absent.name, NameOf(absent.point)),
+               told.effect, told.why);
+    }
     for (const Point point : AllPoints()) {
       for (const EffectivePlugin& plugin : profile.AtPoint(point)) TellPlugin(point, plugin, tell);
     }
@@ -180,37 +230,20 @@ class PluginTeller {
   }
 
  private:
-  void TellAbsent(const Absent& absent, Teller& tell) const {
-    const std::string value = fmt::format("no {} at {}", absent.name, NameOf(absent.point));
-    if (absent.point == Point::kPlacementScore || absent.point == Point::kPlacementGenerate) {
-      tell.Add(absent.field, value, kWithoutEffect, "no placements of groups are scored");
-      return;
-    }
-    if (absent.name == "DynamicResources") {
-      tell.Add(absent.field, value, kWithoutEffect,
-               "pods with resource claims are not placed, and told so");
-      return;
-    }
-    if (absent.name == "DefaultPreemption") {
-      if (without_preemption_ == profiles_.size()) {
-        tell.Add(absent.field, value, kHonoured);
-      } else {
-        tell.Add(absent.field, value, kRefused, "either all profiles evict, or none");
-      }
-      return;
-    }
-    tell.Add(absent.field, value, kRefused, "each default plugin acts, always");
-  }
   void TellPlugin(Point point, const EffectivePlugin& plugin, Teller& tell) const {
     const std::vector<EffectivePlugin>& usual = usual_.AtPoint(point);
     const auto same = std::ranges::find(usual, plugin.name, &EffectivePlugin::name);
     const std::string field = fmt::format("plugins.{}", NameOf(point));
-    if (same == usual.end()) {
-      tell.Add(field, plugin.name, kRefused, "the plugin is not built");
-    } else if (plugin.weight != same->weight) {
-      tell.Add(field, fmt::format("{} of weight {}", plugin.name, plugin.weight), kRefused,
-               fmt::format("only its default weight is built: {}", same->weight));
-    }
+    if (same == usual.end())
+      return tell.Add(field, plugin.name, kRefused, "the plugin is not built");
+    if (plugin.weight == same->weight) return;
+    Told told;
+    if (point == Point::kPlacementScore)
+      told = {kWithoutEffect, "no placements of groups are scored"};
+    if (plugin.name == "VolumeBinding") told = {kWithoutEffect, kNoStorageScores};
+    if (plugin.name == "DynamicResources") told = {kWithoutEffect, kNoClaims};
+    tell.Add(field, fmt::format("{} of weight {}", plugin.name, plugin.weight), told.effect,
+             told.why);
   }
   static bool SameOrder(const std::vector<EffectivePlugin>& one,
                         const std::vector<EffectivePlugin>& other) {
@@ -219,8 +252,6 @@ class PluginTeller {
   }
 
   EffectiveProfile usual_;
-  std::vector<EffectiveProfile> profiles_;
-  size_t without_preemption_ = 0;
 };
 
 // Empty: switching it decides nothing in berth.
@@ -232,7 +263,7 @@ std::string_view WhyNotSwitched(std::string_view gate, bool on) {
           "WorkloadAwarePreemption"}) {
       if (gate == group) return kGroups;
     }
-    if (gate == "StorageCapacityScoring") return "nodes are not scored by storage capacity";
+    if (gate == "StorageCapacityScoring") return kNoStorageScores;
     if (gate == "TaintTolerationComparisonOperators") return "tolerations compare no numbers";
     return "";
   }
@@ -255,9 +286,36 @@ void TellGates(const FeatureGates& gates, Teller tell) {
   }
 }
 
+// The resources that profiles have scored.
+class ScoredResources {
+ public:
+  // Adds those of the arguments; whether there are too many now.
+  bool Exceed(const PluginArgs& args) {
+    if (const auto* fit = std::get_if<NodeResourcesFitArgs>(&args)) {
+      Add(fit->scoring_strategy->resources);
+    } else if (const auto* balanced = std::get_if<NodeResourcesBalancedAllocationArgs>(&args)) {
+      Add(balanced->resources);
+    } else {
+      return false;
+    }
+    return names_.size() > kScoredResourcesMax;
+  }
+
+ private:
+  void Add(const std::vector<ResourceSpec>& resources) {
+    constexpr std::array<std::string_view, 4> kAnyway = {"cpu", "memory", "ephemeral-storage",
+                                                         "pods"};
+    for (const ResourceSpec& one : resources) {
+      if (!Contains(kAnyway, one.name)) names_.insert(one.name);
+    }
+  }
+  std::set<std::string> names_;
+};
+
 void TellProfiles(const SchedulerConfiguration& configuration, const FeatureGates& gates,
                   std::vector<Setting>& out) {
-  const PluginTeller plugins(configuration, gates);
+  const PluginTeller plugins(gates);
+  ScoredResources scored;
   const std::vector<PluginConfig> unsaid =
       DefaultSchedulerConfiguration(gates).profiles.front().plugin_config;
   for (size_t i = 0; i < configuration.profiles.size(); ++i) {
@@ -268,14 +326,15 @@ void TellProfiles(const SchedulerConfiguration& configuration, const FeatureGate
       tell.Add("percentageOfNodesToScore", Shown(*profile.percentage_of_nodes_to_score),
                kWithoutEffect, "all nodes are looked at, always");
     }
-    plugins.TellProfile(i, tell);
+    plugins.TellProfile(Expand(profile, gates), tell);
     for (const PluginConfig& config : profile.plugin_config) {
       if (Contains(unsaid, config)) continue;
-      std::visit(
-          [&](const auto& args) {
-            Tell(args, tell.At(fmt::format("pluginConfig[{}]", config.name)));
-          },
-          config.args);
+      const std::string field = fmt::format("pluginConfig[{}]", config.name);
+      std::visit([&](const auto& args) { Tell(args, tell.At(field)); }, config.args);
+      if (scored.Exceed(config.args)) {
+        tell.Add(field, "resources", kRefused,
+                 fmt::format("all profiles together score at most {}", kScoredResourcesMax));
+      }
     }
   }
 }
@@ -335,10 +394,6 @@ std::vector<std::string> Refusals(const std::vector<Setting>& settings) {
         fmt::format("{}: {}: not supported: {}", setting.field, setting.value, setting.why));
   }
   return out;
-}
-
-bool Preempts(const SchedulerConfiguration& configuration, const FeatureGates& gates) {
-  return !DisablesPreemption(Expand(configuration.profiles.front(), gates));
 }
 
 }  // namespace berth::config

@@ -35,8 +35,9 @@ struct Setting {
 // What keeps berth from running by it: a line for each setting that is refused.
 [[nodiscard]] std::vector<std::string> Refusals(const std::vector<Setting>& settings);
 
-// Whether pods evict others: whether DefaultPreemption acts at postFilter. REQUIRES: no refusals.
-[[nodiscard]] bool Preempts(const SchedulerConfiguration& configuration,
-                            const FeatureGates& gates = {});
+// Beside cpu, memory, ephemeral-storage and pods, how many different resources all profiles may
+// score, and how many topology spread constraints a profile may add: more are refused.
+inline constexpr size_t kScoredResourcesMax = 32;
+inline constexpr size_t kDefaultConstraintsMax = 16;
 
 }  // namespace berth::config

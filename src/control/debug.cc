@@ -192,6 +192,8 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
       return "a toleration of the taint, or its removal from a node";
     case kUnschedulable:
       return "uncordoning one of these nodes";
+    case kAddedAffinity:
+      return "a node with labels that the scheduler's profile asks for (addedAffinity)";
     case kAffinity:
     case kAffinityConflict:
     case kNotNamed:

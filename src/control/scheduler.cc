@@ -73,6 +73,7 @@ Scheduler::Scheduler(SchedulerOptions options)
       evictor_(options_.planted_evict_again),
       status_(options_.status) {
   CHECK(!options_.scheduler_names.empty());
+  translator_ = translate::PodTranslator(options_.pod_profiles);
   pods_ = client_.Watch(PodsToWatch(options_));
   nodes_ = client_.Watch({.resource = {.group = "", .version = "v1", .plural = "nodes"}});
   if (options_.engine.preemption) {
@@ -488,7 +489,8 @@ void Scheduler::SpreadByDefault(const client::ObjectEvent& event, const api::Pod
   if (!spread_defaults_) return;
   if (!waits || !pod.spec->spread_constraints.empty()) return spread_defaults_->Forget(event);
   if (const auto selector = spread_defaults_->SelectorFor(event, pod))
-    translate::SpreadByDefault(pod, *selector, engine_.vocabulary(), facts);
+    translate::SpreadByDefault(pod, *selector, engine_.vocabulary(), facts,
+                               translator_.RulesOf(pod));
 }
 
 // Pod affinity asks for their labels.

@@ -54,6 +54,8 @@ struct SchedulerOptions {
   bool namespaces = false;
   // Whether Services and owners of pods are read, so that pods are spread as they are by default.
   bool spread_defaults = false;
+  // What profiles say of the pods of some of the names, beside engine.profiles.
+  translate::PodProfiles pod_profiles = {};
   // Whether Kueue's queues are read, and Workloads get the quota that they have.
   bool quota = false;
   Quota::Options quota_options = {};

@@ -191,6 +191,7 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
   if (model::LooksBeyond(state.vocabulary().classes.at(class_id_)) || pin.volumes.valid())
     return ScanEach(state, evaluator, viewer, pin);
   if (!grouped_) return ScanForBest(state, evaluator, viewer);
+  const model::ScoreWeights& weights = state.RulesOf(class_id_).weights;
   place::Extremes extremes;
   uint32_t feasible_count = 0;
   for (const Bucket& bucket : buckets_) {
@@ -210,10 +211,11 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
     if (buckets_[b].count == 0) continue;
     const Entry* top = Top(static_cast<uint16_t>(b));
     CHECK(top != nullptr);
-    leader.Offer(state, top->node, evaluator.Total(evaluation_.scores[top->node.value], extremes));
+    leader.Offer(state, top->node,
+                 evaluator.Total(weights, evaluation_.scores[top->node.value], extremes));
   }
   for (const NodeId n : reserved_fitting) {
-    leader.Offer(state, n, evaluator.Total(evaluation_.scores[n.value], extremes));
+    leader.Offer(state, n, evaluator.Total(weights, evaluation_.scores[n.value], extremes));
   }
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
 }
@@ -222,13 +224,15 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
                                          const place::Evaluator& evaluator,
                                          const model::Viewer& viewer) const {
   const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
+  const model::ScoreWeights& weights = state.RulesOf(class_id_).weights;
   const bool any_reserved =
       std::ranges::any_of(reserved, [](model::ClaimId id) { return id.valid(); });
   if (whole_ && !any_reserved && evaluation_.extremes == place::Extremes{}) {
     // As below, found while the rows were evaluated.
     if (evaluation_.fitting_count == 0) return {};
     return {.node = NodeId{evaluation_.best},
-            .score = evaluator.Total(evaluation_.scores[evaluation_.best], evaluation_.extremes),
+            .score = evaluator.Total(weights, evaluation_.scores[evaluation_.best],
+                                     evaluation_.extremes),
             .feasible_count = evaluation_.fitting_count};
   }
   const auto fits_viewer = [&](uint32_t row) {
@@ -249,13 +253,13 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
   if (feasible_count == 0) return {};
   if (extremes == place::Extremes{}) {  // Nothing to normalise: the local score alone orders.
     return {.node = by_local.node,
-            .score = evaluator.Total(evaluation_.scores[by_local.node.value], extremes),
+            .score = evaluator.Total(weights, evaluation_.scores[by_local.node.value], extremes),
             .feasible_count = feasible_count};
   }
   Leader leader;
   for (uint32_t row = 0; row < rows(); ++row) {
     if (!fits_viewer(row)) continue;
-    leader.Offer(state, NodeId{row}, evaluator.Total(evaluation_.scores[row], extremes));
+    leader.Offer(state, NodeId{row}, evaluator.Total(weights, evaluation_.scores[row], extremes));
   }
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
 }
@@ -265,7 +269,7 @@ ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Ev
   const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
   const place::SpreadQuery spread(state, class_id_, &viewer);
   const place::AffinityQuery affinity(state, class_id_, &viewer);
-  const place::VolumeQuery volumes(state, pin.volumes, &viewer);
+  const place::VolumeQuery volumes(state, pin.volumes, &viewer, state.RulesOf(class_id_));
   if (!volumes.bar().fits()) return {};
   std::vector<uint8_t> refused(rows());
   for (uint32_t row = 0; row < rows(); ++row) refused[row] = fits(NodeId{row}) ? 0 : 1;
@@ -282,17 +286,19 @@ ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Ev
     fitting.push_back(n);
     Widen(extremes, evaluation_.scores[row]);
   }
-  std::vector<int32_t> others;
+  std::vector<int64_t> others;
   evaluator.ScoreByOthers(state, class_id_, fitting, others);
   others.resize(fitting.size());
+  const model::ScoreWeights& weights = state.RulesOf(class_id_).weights;
   // Without anything to normalise the local score is the total, but for what all have.
   const bool plain = extremes == place::Extremes{};
-  const int64_t of_all = evaluator.Total({}, extremes);
+  const int64_t of_all = evaluator.Total(weights, {}, extremes);
   Leader leader;
   for (size_t i = 0; i < fitting.size(); ++i) {
     const model::NodeScore& score = evaluation_.scores[fitting[i].value];
-    leader.Offer(state, fitting[i],
-                 (plain ? of_all + score.local : evaluator.Total(score, extremes)) + others[i]);
+    leader.Offer(
+        state, fitting[i],
+        (plain ? of_all + score.local : evaluator.Total(weights, score, extremes)) + others[i]);
   }
   return {.node = leader.node,
           .score = leader.total,

@@ -41,6 +41,7 @@ Engine::Engine(const Options& options)
                                    .nodes_max = options.nodes_max,
                                    .pods_max = options.pods_max,
                                    .compat = options.compat,
+                                   .profiles = options.profiles,
                                    .faults = options.faults}),
       admissions_(options.naive_admissions),
       second_pass_(options.joint_placement, options.second_pass_delay),
@@ -515,8 +516,9 @@ Engine::Choice Engine::ChooseNarrow(const Line& line, model::ReasonMask& reasons
     extremes.affinity_max = std::max(extremes.affinity_max, fitting.back().second.affinity_raw);
   }
   Choice choice{.feasible_count = static_cast<uint32_t>(fitting.size())};
+  const model::ScoreWeights& weights = state_.RulesOf(scored).weights;
   for (const auto& [n, score] : fitting) {
-    const int64_t total = options_.evaluator.Total(score, extremes);
+    const int64_t total = options_.evaluator.Total(weights, score, extremes);
     if (choice.node.valid() &&
         (total < choice.score ||
          (total == choice.score && state_.nodes().rank(n) > state_.nodes().rank(choice.node)))) {
@@ -548,10 +550,11 @@ Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
   const model::NodeScore score = options_.evaluator.Score(state_, c, n);
   const place::Extremes extremes{.taints_max = score.taints_raw,
                                  .affinity_max = score.affinity_raw};
-  std::vector<int32_t> others;
+  std::vector<int64_t> others;
   options_.evaluator.ScoreByOthers(state_, c, std::span(&n, 1), others);
   return {.node = n,
-          .score = options_.evaluator.Total(score, extremes) + (others.empty() ? 0 : others[0]),
+          .score = options_.evaluator.Total(state_.RulesOf(c).weights, score, extremes) +
+                   (others.empty() ? 0 : others[0]),
           .feasible_count = 1};
 }
 
@@ -653,7 +656,7 @@ WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) co
     return reason.kind == model::ReasonKind::kAffinityConflict ||
            (MaskOf(reason.kind) & model::kBarredByVolumes) != 0;
   };
-  if (why.would_fit || !options_.preemption || why.refusal.nodes_count == 0 ||
+  if (why.would_fit || !Preempts(pod) || why.refusal.nodes_count == 0 ||
       std::ranges::any_of(why.refusal.reasons, conflicts)) {
     return why;
   }
@@ -880,8 +883,7 @@ void Engine::ExplainPromise(PodId pod, Explanation& e) const {
   }
   if (e.stage == PodStage::kPending && !e.promised && !e.would_fit)
     e.held_by = WhatHolds(state_, options_.evaluator, pod);
-  if (e.stage == PodStage::kPending && options_.preemption && state_.pods().at(pod).preempts)
-    e.may_evict = WhatMayBeEvicted(state_, pod);
+  if (e.stage == PodStage::kPending && MayEvict(pod)) e.may_evict = WhatMayBeEvicted(state_, pod);
 }
 
 void Engine::AddTo(Hasher& hasher) const {

@@ -96,7 +96,8 @@ class Engine {
     // Feasible sets and scores kept per class: about 51 bytes a node each, least recently used
     // dropped.
     size_t cache_bytes_max = size_t{64} << 20;
-    // Whether a pod that fits nowhere may take the room of pods of lower priority.
+    // Whether a pod that fits nowhere may take the room of pods of lower priority, where its
+    // profile allows it, too.
     bool preemption = false;
     // Whether workloads get quota only together with places for their pods; else those pods alone
     // are placed whose flavor has a topology, and others find nodes by themselves once they come.
@@ -109,8 +110,9 @@ class Engine {
     // What the state takes (State::HasRoomFor).
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
-    bool compat = false;   // State::Options::compat
-    model::Faults faults;  // Planted bugs; none outside tests.
+    bool compat = false;                               // State::Options::compat
+    std::vector<model::ProfileOptions> profiles = {};  // State::Options::profiles
+    model::Faults faults;                              // Planted bugs; none outside tests.
   };
   Engine() : Engine(Options{}) {}
   explicit Engine(const Options& options);
@@ -302,6 +304,8 @@ class Engine {
   std::optional<model::Refusal> TryGang(model::GroupId group, model::Plan& plan);
   bool ReserveGang(model::GroupId group, model::Refusal& why, model::Plan& plan);
   Ahead LookAhead(model::GroupId group, model::Refusal& why, model::Plan& plan);
+  // Whether pods are evicted for those of its profile, and for it.
+  [[nodiscard]] bool Preempts(model::PodId pod) const;
   [[nodiscard]] bool MayEvict(model::PodId pod) const;
   [[nodiscard]] std::optional<model::PreemptionRefusal> WhoLeavesFor(model::GroupId group) const;
   [[nodiscard]] bool CouldDo(model::GroupId group);

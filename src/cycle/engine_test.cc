@@ -49,12 +49,13 @@ NaiveBest NaiveChoice(const model::State& state, const Engine::Options& options,
     extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
   }
   NaiveBest best{.feasible_count = static_cast<uint32_t>(fitting.size())};
-  std::vector<int32_t> others;
+  std::vector<int64_t> others;
   evaluator.ScoreByOthers(state, c, fitting, others);
   for (size_t i = 0; i < fitting.size(); ++i) {
     const NodeId n = fitting[i];
     const int64_t total =
-        evaluator.Total(evaluator.Score(state, c, n), extremes) + (others.empty() ? 0 : others[i]);
+        evaluator.Total(state.RulesOf(c).weights, evaluator.Score(state, c, n), extremes) +
+        (others.empty() ? 0 : others[i]);
     const auto place = [&](NodeId node) {
       const std::string_view name = state.NameOf(state.nodes().name(node));
       return std::pair(options.salt ? Hasher().Add(*options.salt).Add(name).value() : 0, name);
@@ -328,6 +329,10 @@ class History {
     if (OneIn(5)) pod.disks = {"d"};
     if (OneIn(3)) pod.claims.push_back("c" + std::to_string(Draw(0, 3)));
     if (OneIn(5)) pod.claims.push_back("c" + std::to_string(Draw(0, 3)));
+    if (!options_.profiles.empty()) {
+      pod.profile = OneIn(3) ? "" : OneIn(2) ? "packing" : "careless";
+      pod.careless = pod.profile == "careless";
+    }
     return pod;
   }
 
@@ -446,6 +451,35 @@ RC_GTEST_PROP(EngineTest, AlsoWhenASaltEndsTies, ()) {
 // nobody. Method: the histories with preemption: audit, forks, missed wake-ups (of evictions that
 // would help, too) and the plain evaluation of all that waits.
 RC_GTEST_PROP(EngineTest, AlsoWhenPreempting, ()) { RunHistory({.preemption = true}); }
+
+// One that scores otherwise and evicts nobody, and one that asks for little.
+std::vector<model::ProfileOptions> TwoProfiles() {
+  model::ProfileOptions packing{
+      .scheduler_name = "packing",
+      .rules = {.weights = {.taints = 0, .affinity = 7, .fit = 5, .balanced = 0, .images = 3},
+                .strategy = model::FitStrategy::kMostAllocated,
+                .hard_affinity_weight = 30,
+                .ignores_others_preferences = true,
+                .preempts = false},
+      .fit = {{.name = "cpu", .weight = 3}, {.name = "berth.dev/gpu-milli", .weight = 2}}};
+  model::ProfileOptions careless{.scheduler_name = "careless",
+                                 .rules = {.weights = {.pod_affinity = 0, .images = 0}},
+                                 .balanced = {"cpu", "memory", "berth.dev/gpu-milli"}};
+  for (const auto filter :
+       {model::OptionalFilter::kNodeUnschedulable, model::OptionalFilter::kTaintToleration,
+        model::OptionalFilter::kNodeAffinity, model::OptionalFilter::kInterPodAffinity,
+        model::OptionalFilter::kVolumeRestrictions})
+    careless.rules.Disable(filter);
+  return {packing, careless};
+}
+
+// Goal: pods of several profiles are each placed by theirs, and those that don't ask whether there
+// is room keep the ledger sound. Method: the histories above, with pods of three profiles.
+RC_GTEST_PROP(EngineTest, AlsoByProfiles, ()) { RunHistory({.profiles = TwoProfiles()}); }
+
+RC_GTEST_PROP(EngineTest, AlsoWhenPreemptingByProfiles, ()) {
+  RunHistory({.preemption = true, .profiles = TwoProfiles()});
+}
 
 // Goal: the bounds change when things are decided, not what. Method: two attempts per cycle, and
 // caches of the least size.

@@ -264,9 +264,11 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
 
 // ---- Reserving -------------------------------------------------------------------------------
 
-bool Engine::MayEvict(PodId pod) const {
-  return options_.preemption && state_.pods().at(pod).preempts;
+bool Engine::Preempts(PodId pod) const {
+  return options_.preemption && state_.RulesOf(state_.pods().at(pod).class_id).preempts;
 }
+
+bool Engine::MayEvict(PodId pod) const { return Preempts(pod) && state_.pods().at(pod).preempts; }
 
 // Places for all that it needs, once all is gone that leaves or has to: reserved at once, if no
 // decision of this plan and no promise to a less important pod stands in the way.
@@ -536,9 +538,10 @@ bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
   const bool reserved = gang::PromisedOf(state_, g) >= gang::NeedOf(state_, g).needed;
   model::Amount could = 0;
   for (const auto& [key, count] : kinds) {
-    const int64_t below = reserved              ? kNobodyLeaves
-                          : options_.preemption ? key.priority
-                                                : std::numeric_limits<int64_t>::min();
+    const bool evicts = options_.preemption && state_.RulesOf(key.class_id).preempts;
+    const int64_t below = reserved ? kNobodyLeaves
+                          : evicts ? key.priority
+                                   : std::numeric_limits<int64_t>::min();
     const auto [at, fresh] = known.try_emplace(
         {key.class_id.value, key.pin.kind, key.pin.node.value, key.pin.volumes.value, below});
     for (uint32_t row = 0; fresh && row < state_.nodes().size(); ++row) {

@@ -46,7 +46,7 @@ LineKind Engine::KindOf(PodId pod) const {
   if (CanBeKept(pod)) return LineKind::kHolders;
   const bool lost = state_.pods().at(pod).lost.why != model::ReasonKind::kNone;
   if (options_.faults.revoked_evict_no_more && lost) return LineKind::kNever;
-  return state_.pods().at(pod).preempts ? LineKind::kPreempting : LineKind::kNever;
+  return MayEvict(pod) ? LineKind::kPreempting : LineKind::kNever;
 }
 
 bool Engine::EvictionsHelp(PodId pod, NodeId node) const {
@@ -83,7 +83,7 @@ void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
     if (waits && !held) Sync(pod);
     return;
   }
-  const bool evicts = options_.preemption && state_.pods().at(pod).preempts;
+  const bool evicts = MayEvict(pod);
   if (held || in_gang || !evicts || !EvictionsHelp(pod, node))
     return RevokePromise(pod, WhyNotKept(pod), plan);
   if (waits) Preempt(pod, plan);
@@ -112,7 +112,7 @@ model::ReasonKind Engine::WhyNotKept(PodId pod) const {
 bool Engine::OverdueWouldDo(PodId pod, NodeId n) const {
   const model::BundleTable& bundles = state_.vocabulary().bundles;
   const model::BundleId asked =
-      state_.vocabulary().classes.at(state_.pods().at(pod).class_id).requests;
+      bundles.Asked(state_.vocabulary().classes.at(state_.pods().at(pod).class_id).requests);
   const auto requests = bundles.View(asked);
   const model::Viewer viewer = ViewerOf(pod);
   uint32_t conflicts = state_.ledger().PortConflicts(model::Ledger::PortView::kFuture, n,

@@ -24,10 +24,12 @@ namespace {
 
 // How many pods of the class one node can hold, whatever it has: those with host ports are in each
 // other's way.
-Amount MostTogether(const model::State& state, ClassId class_id) {
-  const model::BundleId requests = state.vocabulary().classes.at(class_id).requests;
-  return state.vocabulary().bundles.Ports(requests).empty() ? std::numeric_limits<Amount>::max()
-                                                            : 1;
+Amount MostTogether(const model::State& state, model::BundleId asked) {
+  return state.vocabulary().bundles.Ports(asked).empty() ? std::numeric_limits<Amount>::max() : 1;
+}
+
+model::BundleId AskedBy(const model::State& state, ClassId class_id) {
+  return state.vocabulary().bundles.Asked(state.vocabulary().classes.at(class_id).requests);
 }
 
 }  // namespace
@@ -38,12 +40,12 @@ Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, Cl
   // What hangs on pods of other nodes may be otherwise by the time that some are placed.
   if (!evaluator.FilterAlone(state, class_id, n, &all, pin).fits()) return 0;
   Amount places = std::numeric_limits<Amount>::max();
-  const model::BundleId requests = state.vocabulary().classes.at(class_id).requests;
-  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
+  const model::BundleId asked = AskedBy(state, class_id);
+  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(asked)) {
     if (a.amount > 0)
       places = std::min(places, state.ledger().nodes().free(a.resource, n.value) / a.amount);
   }
-  return std::min(places, MostTogether(state, class_id));
+  return std::min(places, MostTogether(state, asked));
 }
 
 namespace {
@@ -89,10 +91,10 @@ Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator
                     const place::Preemptor& pod, NodeId n, int64_t below) {
   if (evaluator.FixedRefusalOn(state, pod.class_id, n, pod.pin).kind != model::ReasonKind::kNone)
     return 0;
-  const model::BundleId requests = state.vocabulary().classes.at(pod.class_id).requests;
-  if (!PortsOn(state, state.vocabulary().bundles.Ports(requests), n, below)) return 0;
-  Amount places = MostTogether(state, pod.class_id);
-  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
+  const model::BundleId asked = AskedBy(state, pod.class_id);
+  if (!PortsOn(state, state.vocabulary().bundles.Ports(asked), n, below)) return 0;
+  Amount places = MostTogether(state, asked);
+  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(asked)) {
     if (a.amount <= 0) continue;
     const Amount amount = AmountOn(state, a.resource, n, below);
     places = std::min(places, std::max<Amount>(amount, 0) / a.amount);

@@ -81,6 +81,8 @@ struct TestPod {
   std::vector<std::string> images;
   std::vector<std::string> claims;  // Names of PersistentVolumeClaims.
   std::vector<std::string> disks;   // GCE persistent disks, not read-only.
+  std::string profile;              // Its scheduler's name.
+  bool careless = false;            // Asks for none of the amounts and ports that it is charged.
 };
 
 struct TestGroup {
@@ -148,12 +150,15 @@ inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
   std::vector<model::HostPort> ports;
   if (pod.host_port != 0)
     ports.push_back({.port = pod.host_port, .protocol = v.names.Intern("TCP")});
+  model::BundleId asked;
+  if (pod.careless)
+    asked = v.bundles.Intern(std::vector<model::ResourceAmount>{{model::kGpuMilli, pod.gpu_milli}});
   spec.requests =
       v.bundles.Intern(std::vector<model::ResourceAmount>{{model::kCpu, pod.cpu},
                                                           {model::kMemory, pod.memory},
                                                           {model::kPods, 1},
                                                           {model::kGpuMilli, pod.gpu_milli}},
-                       ports);
+                       ports, asked);
   spec.scoring = v.bundles.Intern(std::vector<model::ResourceAmount>{
       {model::kCpu, pod.cpu == 0 ? 100 : pod.cpu},
       {model::kMemory, pod.memory == 0 ? 200 << 20 : pod.memory}});
@@ -210,6 +215,7 @@ inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
   }
   if (!spread.empty()) spec.spread = v.spreads.Intern(spread);
   spec.affinity = AffinityOf(v, pod);
+  if (!pod.profile.empty()) spec.profile = v.names.Intern(pod.profile);
   return v.classes.Intern(spec);
 }
 

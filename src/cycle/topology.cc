@@ -234,6 +234,7 @@ bool FlavorTopology::MayHold(const PodSet& set, NodeId node, const model::Viewer
              [&](const NodesLeftOut::ByTaint& by) { return by.taint == taint; });
       return false;
     }
+    case ReasonKind::kAddedAffinity:
     case ReasonKind::kAffinity:
     case ReasonKind::kAffinityConflict:
     case ReasonKind::kNotNamed:

@@ -291,8 +291,10 @@ void WaitingLines::Enter(const State& state, LineId id, Line::Mode mode,
   line.mode = mode;
   if (mode == Line::Mode::kBlocked) {
     line.place = static_cast<uint32_t>(blocked_.size());
-    const model::BundleId requests = state.vocabulary().classes.at(line.class_id).requests;
-    line.cpu = state.vocabulary().bundles.AmountOf(requests, model::kCpu);
+    const model::BundleTable& bundles = state.vocabulary().bundles;
+    const model::BundleId asked =
+        bundles.Asked(state.vocabulary().classes.at(line.class_id).requests);
+    line.cpu = bundles.AmountOf(asked, model::kCpu);
     const Sized sized{.cpu = KeyOf(line, reasons), .id = id};
     by_cpu_.insert(std::ranges::lower_bound(by_cpu_, sized), sized);
     line.blocked_priority = state.pods().at(line.head).priority;

@@ -29,8 +29,9 @@ inline constexpr model::ReasonMask kOfOtherPods =
   }
   if ((kinds & model::kTouchVolumes) != 0) mask |= MaskOf(ReasonKind::kVolumeLimit);
   if ((kinds & model::kTouchLabels) != 0)
-    mask |= MaskOf(ReasonKind::kAffinity) | MaskOf(ReasonKind::kSpreadLabel) |
-            MaskOf(ReasonKind::kPodAffinity) | model::kRefusedByStorage;
+    mask |= MaskOf(ReasonKind::kAddedAffinity) | MaskOf(ReasonKind::kAffinity) |
+            MaskOf(ReasonKind::kSpreadLabel) | MaskOf(ReasonKind::kPodAffinity) |
+            model::kRefusedByStorage;
   if ((kinds & model::kTouchTaints) != 0) mask |= MaskOf(ReasonKind::kTaint);
   if ((kinds & model::kTouchUnschedulable) != 0) mask |= MaskOf(ReasonKind::kUnschedulable);
   if ((kinds & model::kTouchFeatures) != 0) mask |= MaskOf(ReasonKind::kFeatures);

@@ -67,8 +67,8 @@ class Tally {
       return AddKinds(MaskOf(verdict), reason);
     }
     if (verdict.kind != ReasonKind::kInsufficient) return Add(reason);
-    const auto amounts =
-        state_.vocabulary().bundles.View(state_.vocabulary().classes.at(c).requests);
+    const model::BundleTable& bundles = state_.vocabulary().bundles;
+    const auto amounts = bundles.View(bundles.Asked(state_.vocabulary().classes.at(c).requests));
     for (size_t i = 0; i < amounts.size(); ++i) {
       if (((verdict.lacking >> i) & 1) == 0) continue;
       reason.resource = amounts[i].resource;
@@ -192,8 +192,9 @@ MayEvict WhatMayBeEvicted(const model::State& state, model::PodId preemptor) {
   MayEvict all;
   const model::Pod& row = state.pods().at(preemptor);
   const model::Ledger& ledger = state.ledger();
+  const model::BundleTable& bundles = state.vocabulary().bundles;
   const auto requests =
-      state.vocabulary().bundles.View(state.vocabulary().classes.at(row.class_id).requests);
+      bundles.View(bundles.Asked(state.vocabulary().classes.at(row.class_id).requests));
   for (const model::ResourceAmount& request : requests)
     all.amounts.push_back({.resource = request.resource, .amount = 0});
   for (uint32_t node = 0; node < state.nodes().size(); ++node) {
@@ -210,7 +211,7 @@ MayEvict WhatMayBeEvicted(const model::State& state, model::PodId preemptor) {
       any = true;
       ++all.pods_by_priority[claim.priority];
       for (model::ResourceAmount& amount : all.amounts)
-        amount.amount += state.vocabulary().bundles.AmountOf(claim.bundle, amount.resource);
+        amount.amount += bundles.AmountOf(claim.bundle, amount.resource);
     }
     all.nodes_count += any ? 1 : 0;
   }

@@ -11,11 +11,9 @@ namespace {
 
 // What a pod that has the term counts for.
 AffinityIndex::Counts Holding(const AffinityIndex::Term& term, int32_t by) {
-  // What upstream's arguments give to a required term by default.
-  constexpr int64_t kRequiredWeight = 1;
   switch (term.kind) {
     case AffinityKind::kRequired:
-      return {.weight = by * kRequiredWeight};
+      return {.wanting = by};
     case AffinityKind::kRequiredAnti:
       return {.against = by};
     case AffinityKind::kPreferred:
@@ -31,9 +29,11 @@ AffinityIndex::Counts Holding(const AffinityIndex::Term& term, int32_t by) {
 void AddCounts(AffinityIndex::Counts& to, const AffinityIndex::Counts& by) {
   to.selected += by.selected;
   to.against += by.against;
+  to.wanting += by.wanting;
   to.weight += by.weight;
   CHECK_GE(to.selected, 0);
   CHECK_GE(to.against, 0);
+  CHECK_GE(to.wanting, 0);
 }
 
 }  // namespace

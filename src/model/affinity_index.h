@@ -32,7 +32,8 @@ class AffinityIndex {
   struct Counts {
     int32_t selected = 0;  // Pods that the selector selects.
     int32_t against = 0;   // How often pods there have it in a required term of anti-affinity.
-    int64_t weight = 0;    // What pods that have it in other terms give to whom it selects.
+    int32_t wanting = 0;   // The same of required terms of affinity.
+    int64_t weight = 0;    // What pods that prefer by it give to whom it selects, or take.
     bool operator==(const Counts&) const = default;
   };
   struct InDomain {

@@ -294,6 +294,7 @@ class Auditor {
       domains += counts == AffinityIndex::Counts{} ? 0 : 1;
       total.selected += counts.selected;
       total.against += counts.against;
+      total.wanting += counts.wanting;
       total.weight += counts.weight;
     }
     if (total != pair.total || domains != pair.at.size())
@@ -320,8 +321,8 @@ class Auditor {
         if (term.selector != id || term.key != state_.ledger().affinities().KeyOf(pair)) continue;
         const auto weight = static_cast<int64_t>(term.weight);
         out.against += term.kind == AffinityKind::kRequiredAnti ? 1 : 0;
-        out.weight += term.kind == AffinityKind::kRequired        ? 1
-                      : term.kind == AffinityKind::kPreferred     ? weight
+        out.wanting += term.kind == AffinityKind::kRequired ? 1 : 0;
+        out.weight += term.kind == AffinityKind::kPreferred       ? weight
                       : term.kind == AffinityKind::kPreferredAnti ? -weight
                                                                   : 0;
       }

@@ -254,11 +254,13 @@ class Teller {
     const ClassSpec& spec = state_.vocabulary().classes.at(id);
     text = fmt::format(
         "asks {}, scored {}, on {}, of names {}, of models {}, with features {}, tolerates ({}), "
-        "prefers ({}), of images {} in {} containers, {} devices and {} milli, for '{}'",
+        "prefers ({}), of images {} in {} containers, {} devices and {} milli, for '{}' on {} at "
+        "least {}",
         Amounts(spec.requests), Amounts(spec.scoring), Selector(spec.selector), Names(spec.names),
         Names(spec.models), Names(spec.features), Tolerations(spec.tolerations),
         Preferences(spec.preferences), Names(spec.images), spec.containers_count,
-        spec.gpu.devices_count, spec.gpu.share_milli, Name(spec.profile));
+        spec.gpu.devices_count, spec.gpu.share_milli, Name(spec.profile), Selector(spec.added),
+        Amounts(state_.vocabulary().bundles.Asked(spec.requests)));
     return text;
   }
 

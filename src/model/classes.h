@@ -29,7 +29,8 @@ struct ClassSpec {
   BundleId scoring;  // cpu and memory as scores count them: 100m and 200 MiB where a container asks
                      // for nothing.
   SelectorId selector;           // nodeSelector and required node affinity.
-  PreferenceListId preferences;  // Preferred node affinity.
+  SelectorId added;              // What the profile requires of nodes besides (addedAffinity).
+  PreferenceListId preferences;  // Preferred node affinity, the profile's too.
   TolerationListId tolerations;
   NameListId features;  // Node features that the pod's spec needs.
   NameListId models;    // Allowed GPU models; none allows all.
@@ -47,7 +48,7 @@ struct ClassSpec {
   GpuDemand gpu;
   auto operator<=>(const ClassSpec&) const = default;
 };
-static_assert(sizeof(ClassSpec) == 16 * sizeof(uint32_t));
+static_assert(sizeof(ClassSpec) == 17 * sizeof(uint32_t));
 
 // Whether what a node answers hangs on pods of other nodes.
 [[nodiscard]] constexpr bool LooksBeyond(const ClassSpec& spec) {

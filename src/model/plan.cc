@@ -22,6 +22,8 @@ std::string Print(const Reason& reason, const State& state) {
       return fmt::format("{} taint {}={}{}", nodes, state.NameOf(reason.detail),
                          reason.detail_value.valid() ? state.NameOf(reason.detail_value) : "",
                          star);
+    case ReasonKind::kAddedAffinity:
+      return fmt::format("{} added affinity{}", nodes, star);
     case ReasonKind::kAffinity:
       return fmt::format("{} affinity{}", nodes, star);
     case ReasonKind::kPorts:

@@ -18,6 +18,7 @@ enum class ReasonKind : uint8_t {
   kUnschedulable,
   kNodeName,
   kTaint,
+  kAddedAffinity,  // What the profile requires of nodes.
   kAffinity,
   kPorts,         // Of its host ports one is taken.
   kInsufficient,  // Amounts, the pod count among them.
@@ -70,7 +71,7 @@ enum class ReasonKind : uint8_t {
   kPromiseEvictionFails,    // An eviction does not get done: errors and conflicts alone.
   kPromiseToGroup,          // Its group is placed as a whole.
 };
-inline constexpr uint32_t kReasonKindsCount = 53;
+inline constexpr uint32_t kReasonKindsCount = 54;
 static_assert(kReasonKindsCount <= 64);  // Bits of a ReasonMask.
 using ReasonMask = uint64_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {

@@ -1,6 +1,7 @@
 #include "model/resources.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -34,9 +35,9 @@ uint32_t CountConflicts(std::span<const HostPort> some, std::span<const HostPort
 }
 
 BundleId BundleTable::Intern(std::span<const ResourceAmount> amounts,
-                             std::span<const HostPort> ports) {
+                             std::span<const HostPort> ports, BundleId asked) {
   std::vector<Packed> packed;
-  packed.reserve(amounts.size());
+  packed.reserve(amounts.size() + 1);
   for (const ResourceAmount& a : amounts) {
     CHECK_GE(a.amount, 0);
     CHECK_LE(a.amount, limits::kAmountMax);
@@ -61,7 +62,13 @@ BundleId BundleTable::Intern(std::span<const ResourceAmount> amounts,
         {.resource = -1 - int64_t{port.port},
          .amount = static_cast<Amount>(uint64_t{port.protocol.value} << 32 | port.ip.value)});
   }
+  constexpr int64_t kAskedMark = std::numeric_limits<int64_t>::min();
+  if (asked.valid()) packed.push_back({.resource = kAskedMark, .amount = asked.value});
   const BundleId id = table_.Intern(packed);
+  if (asked.valid() && id.value >= asked_.size()) {
+    asked_.resize(id.value + 1);
+    asked_[id.value] = asked;
+  }
   if (id.value + 1 == offsets_.size()) {
     for (const Packed& p : std::span(packed).first(kept)) {
       amounts_.push_back(

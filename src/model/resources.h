@@ -62,11 +62,19 @@ class ResourceTable {
 
 // Interned request vectors: sorted by resource, one amount each, no zeros; and the host ports that
 // go with them, so that whoever is charged the one has the other.
+//
+// A profile may have pods placed that ask for less than they are charged: of such a bundle another
+// one is what is asked for, and what is charged beyond it may be more than a node has.
 class BundleTable {
  public:
   // Sums repeated resources, drops zeros and repeated ports. REQUIRES: amounts within [0,
-  // limits::kAmountMax].
-  BundleId Intern(std::span<const ResourceAmount> amounts, std::span<const HostPort> ports = {});
+  // limits::kAmountMax]; `asked`, if it is valid, is what is asked for.
+  BundleId Intern(std::span<const ResourceAmount> amounts, std::span<const HostPort> ports = {},
+                  BundleId asked = {});
+  // What filters look at, and decisions may not give away twice; nearly always the bundle itself.
+  [[nodiscard]] BundleId Asked(BundleId id) const {
+    return id.value < asked_.size() && asked_[id.value].valid() ? asked_[id.value] : id;
+  }
   // Valid until the next Intern. An invalid id is the empty bundle.
   [[nodiscard]] std::span<const ResourceAmount> View(BundleId id) const {
     if (!id.valid()) return {};
@@ -84,7 +92,9 @@ class BundleTable {
   void AddTo(Hasher& hasher) const { table_.AddTo(hasher); }
 
  private:
-  struct Packed {  // ResourceAmount without padding, or a HostPort: `resource` is below 0 then.
+  // ResourceAmount without padding; or a HostPort, where `resource` is below 0; or what is asked
+  // for, at the end.
+  struct Packed {
     int64_t resource = 0;
     Amount amount = 0;
     bool operator==(const Packed&) const = default;
@@ -97,6 +107,7 @@ class BundleTable {
   // Likewise the ports.
   std::vector<HostPort> ports_;
   std::vector<uint32_t> port_offsets_ = {0};
+  std::vector<BundleId> asked_;  // By id; as long as the last one that is another's.
 };
 
 // One column of amounts per resource over growing rows, in one allocation: Column(r)[row].

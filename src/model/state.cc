@@ -29,17 +29,59 @@ void NoteJob(Pod& pod, const PodUpsert& facts, StringTable<OwnerId>& uids) {
   pod.pod_set = facts.pod_set;
 }
 
+// Cpu and memory as they are scored by default.
+bool AreUsual(const std::vector<ScoredResource>& resources) {
+  return resources.size() == 2 && resources[0].weight == resources[1].weight &&
+         std::max(resources[0].resource, resources[1].resource) == kMemory &&
+         std::min(resources[0].resource, resources[1].resource) == kCpu;
+}
+
+ScoredResource InternScored(std::string_view name, int64_t weight, Vocabulary& vocabulary) {
+  const Result<ResourceId> id = vocabulary.resources.Intern(name);
+  CHECK(id.has_value());
+  return {.resource = *id, .weight = weight};
+}
+
+// Behind the default one.
+std::vector<Profile> InternProfiles(const std::vector<ProfileOptions>& options,
+                                    Vocabulary& vocabulary) {
+  std::vector<Profile> profiles(1);
+  for (const ProfileOptions& of : options) {
+    Profile profile{.scheduler_name = vocabulary.names.Intern(of.scheduler_name),
+                    .rules = of.rules};
+    for (const ProfileOptions::Resource& one : of.fit)
+      profile.fit.push_back(InternScored(one.name, one.weight, vocabulary));
+    for (const std::string& name : of.balanced)
+      profile.balanced.push_back(InternScored(name, 1, vocabulary));
+    if (of.rules.strategy == FitStrategy::kLeastAllocated && AreUsual(profile.fit))
+      profile.fit.clear();
+    if (AreUsual(profile.balanced)) profile.balanced.clear();
+    if (of.rules.strategy != FitStrategy::kLeastAllocated && profile.fit.empty())
+      profile.fit = {{.resource = kCpu}, {.resource = kMemory}};
+    profiles.push_back(std::move(profile));
+  }
+  return profiles;
+}
+
 }  // namespace
 
 State::State(const Options& options)
     : nodes_(options.salt),
       nodes_max_(options.nodes_max),
       compat_(options.compat),
+      profiles_(InternProfiles(options.profiles, vocabulary_)),
       pods_max_(options.pods_max),
       faults_(options.faults) {
   CHECK_LE(nodes_max_, limits::kNodesMax);
   CHECK_LE(pods_max_, limits::kPodsMax);
   FitLedger();
+}
+
+const Profile& State::FindProfile(ClassId class_id) const {
+  const NameId name = vocabulary_.classes.at(class_id).profile;
+  const auto found =
+      std::ranges::find(profiles_.begin() + 1, profiles_.end(), name, &Profile::scheduler_name);
+  return found != profiles_.end() ? *found : profiles_.front();
 }
 
 bool State::HasRoomFor(const NodeUpsert& facts) const {
@@ -266,6 +308,7 @@ void State::Materialise(ClassId class_id) {
   if (std::exchange(materialised_classes_[class_id.value], uint8_t{1}) != 0) return;
   const ClassSpec& spec = vocabulary_.classes.at(class_id);
   MaterialiseSelector(spec.selector);
+  MaterialiseSelector(spec.added);
   if (!spec.preferences.valid()) return;
   for (const Preference& p : vocabulary_.preferences.View(spec.preferences))
     MaterialiseSelector(p.term);

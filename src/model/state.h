@@ -24,6 +24,7 @@
 #include "model/ledger.h"
 #include "model/nodes.h"
 #include "model/pods.h"
+#include "model/profile.h"
 #include "model/queues.h"
 #include "model/slots.h"
 #include "model/touch.h"
@@ -47,6 +48,9 @@ class State {
     uint32_t pods_max = limits::kPodsMax;
     // Where berth does better than kube-scheduler by intent, it does as that (docs/DEVIATIONS.md).
     bool compat = false;
+    // Of scheduler names: those that are not as the default one. Distinct; of at most
+    // kProfileResourcesMax resources.
+    std::vector<ProfileOptions> profiles = {};
     Faults faults;  // Planted bugs; none outside tests.
   };
   State() : State(Options{}) {}
@@ -56,6 +60,13 @@ class State {
   // them.
   [[nodiscard]] Vocabulary& vocabulary() { return vocabulary_; }
   [[nodiscard]] bool compat() const { return compat_; }
+  // By which the class's pods are placed. O(profiles), which are a few.
+  [[nodiscard]] const Profile& ProfileOf(ClassId class_id) const {
+    return profiles_.size() == 1 ? profiles_.front() : FindProfile(class_id);
+  }
+  [[nodiscard]] const ProfileRules& RulesOf(ClassId class_id) const {
+    return ProfileOf(class_id).rules;
+  }
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
 
   // Takes one fact: rows, claims and the touch log become what they are once it is true. Facts
@@ -586,6 +597,7 @@ class State {
   void SelectAgain(const std::function<bool(const Pod&)>& asked);
   void SetNamespace(std::string_view name, std::string text);
   void MaterialiseSelector(SelectorId id);
+  [[nodiscard]] const Profile& FindProfile(ClassId class_id) const;
   void SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds);
 
   Vocabulary vocabulary_;
@@ -618,7 +630,8 @@ class State {
   Homeless homeless_;                        // Nominated to a node that is not there.
   uint32_t nodes_max_;                       // Immutable after construction.
   bool compat_;                              // Immutable after construction.
-  uint32_t pods_max_;                        // Immutable after construction.
+  std::vector<Profile> profiles_;  // Immutable after construction; the first is of other names.
+  uint32_t pods_max_;              // Immutable after construction.
   Faults faults_;
   std::vector<KeyId> ended_groups_;  // With a planted bug alone: names of groups that are gone.
   // Volcano's names of its own, once there is a queue or group of it.

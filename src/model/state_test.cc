@@ -769,6 +769,21 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
          ChangeClass(
              c, [](Vocabulary& v, ClassSpec& spec) { spec.profile = v.names.Intern("other"); });
        }},
+      {"for '' on [pool 0 (a)]",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) {
+           spec.added = v.selectors.Intern(PoolIn(v, {"a"}));
+         });
+       }},
+      {"at least 7 memory",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) {
+           const std::vector<ResourceAmount> all(v.bundles.View(spec.requests).begin(),
+                                                 v.bundles.View(spec.requests).end());
+           const BundleId asked = v.bundles.Intern(std::vector<ResourceAmount>{{kMemory, 7}});
+           spec.requests = v.bundles.Intern(all, {}, asked);
+         });
+       }},
       {"2 devices and 0 milli",
        [](Cluster& c) {
          ChangeClass(c, [](Vocabulary&, ClassSpec& spec) { spec.gpu.devices_count = 2; });

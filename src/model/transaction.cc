@@ -145,7 +145,7 @@ std::vector<Transaction::Negative> Transaction::Negatives() const {
     const AccountTable& table = ledger_.table(c.account);
     // Nobody's view: what the claim itself reserves counts too.
     const Viewer viewer{.owner = OwnerId{}, .priority = c.priority};
-    for (const ResourceAmount& a : bundles_.View(c.bundle)) {
+    for (const ResourceAmount& a : bundles_.View(bundles_.Asked(c.bundle))) {
       Negative negative{.account = c.account, .resource = a.resource, .priority = c.priority};
       if (table.free(a.resource, c.account.row()) < 0) negatives.push_back(negative);
       negative.future = true;
@@ -275,7 +275,7 @@ void Transaction::CheckPorts() const {
   for (const Operation& op : log_) {
     const Claim& c = op.after;
     if (op.kind == Kind::kEnd || c.account.is_tree() || c.state == ClaimState::kReserved) continue;
-    const std::span<const HostPort> ports = bundles_.Ports(c.bundle);
+    const std::span<const HostPort> ports = bundles_.Ports(bundles_.Asked(c.bundle));
     const bool had_them = op.kind == Kind::kChange && op.before.account == c.account &&
                           op.before.bundle == c.bundle && op.before.state != ClaimState::kReserved;
     if (ports.empty() || had_them) continue;

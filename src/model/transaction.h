@@ -55,7 +55,7 @@ class Transaction {
 
   // Keeps everything, and touches the nodes of what changed. With Cause::kDecided, checks that no
   // physical free and no `future` that is negative got worse, of nodes and of queues, and no device
-  // or host port was given away twice.
+  // or host port was given away twice, by claims that ask for it (BundleTable::Asked).
   void Commit(Cause cause);
 
   // What of all this charges, on balance, an amount that is negative: the physical free, or the

@@ -20,6 +20,7 @@ AffinityQuery::AffinityQuery(const model::State& state, model::ClassId c,
       index_(state.ledger().affinities()),
       matcher_(state.ledger().matcher()),
       viewer_(viewer) {
+  if (!state.RulesOf(c).filters(model::OptionalFilter::kInterPodAffinity)) return;
   const model::ClassSpec& spec = state.vocabulary().classes.at(c);
   if (spec.affinity.valid()) terms_ = index_.Find(spec.affinity);
   if (spec.selected_by.valid())
@@ -222,23 +223,28 @@ void ScoreAffinity(const model::State& state, model::ClassId c, std::span<const 
   const model::ClassSpec& spec = state.vocabulary().classes.at(c);
   const AffinityIndex& index = state.ledger().affinities();
   const model::PodMatcher& matcher = state.ledger().matcher();
+  const model::ProfileRules& rules = state.RulesOf(c);
   Sums sums(index);
+  bool prefers = false;
   const AffinityIndex::Terms* terms = spec.affinity.valid() ? index.Find(spec.affinity) : nullptr;
   if (terms != nullptr) {
     for (const AffinityIndex::Term& term : terms->terms) {
       const bool preferred =
           term.kind == AffinityKind::kPreferred || term.kind == AffinityKind::kPreferredAnti;
+      prefers = prefers || preferred;
       if (!preferred || term.counted == AffinityIndex::kNone) continue;
       const int64_t weight =
           term.kind == AffinityKind::kPreferred ? int64_t{term.weight} : -int64_t{term.weight};
       sums.Add(index.pair(term.counted), [&](const auto& at) { return weight * at.selected; });
     }
   }
+  if (rules.ignores_others_preferences && !prefers) return;
   if (spec.selected_by.valid()) {
+    const int64_t hard = rules.hard_affinity_weight;
     for (const model::PodSelectorId id :
          state.vocabulary().pod_selector_lists.View(spec.selected_by)) {
       for (const uint32_t pair : index.PairsOfRow(matcher.RowOf(id)))
-        sums.Add(index.pair(pair), [](const auto& at) { return at.weight; });
+        sums.Add(index.pair(pair), [=](const auto& at) { return at.weight + hard * at.wanting; });
     }
   }
   if (sums.empty()) return;

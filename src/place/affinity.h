@@ -21,8 +21,8 @@ struct AffinityShare {
   int32_t refusing = 0;  // How many such terms of theirs it meets.
 };
 
-// A class's terms, and those of others that select it, as the filter sees them. Good until the
-// state changes.
+// A class's terms, and those of others that select it, as the filter sees them: none where the
+// class's profile does without it. Good until the state changes.
 class AffinityQuery {
  public:
   // Who is promised the node and is no less important than the viewer counts there against it, as
@@ -72,8 +72,8 @@ class AffinityQuery {
 };
 
 // The normalised scores, 0 to 100, of nodes that fit: by what the class prefers, and what pods that
-// are there prefer of it. None where nothing is preferred, which adds nothing. O(nodes x keys +
-// domains that count).
+// are there prefer of it, as its profile weighs that. None where nothing is preferred, which adds
+// nothing. O(nodes x keys + domains that count).
 void ScoreAffinity(const model::State& state, model::ClassId c,
                    std::span<const model::NodeId> fitting, std::vector<int32_t>& out);
 

@@ -82,7 +82,7 @@ void ScoreBlock(const SpreadColumns& cpu, const SpreadColumns& memory, uint32_t 
     const bool both = c.offered[i] * m.offered[i] != 0;
     // A resource that is not offered counts 0 here, and is left out of the mean.
     const int32_t sum = cpu_left + memory_left;
-    out.least_allocated[i] = both ? sum >> 1 : sum;
+    out.fit[i] = both ? sum >> 1 : sum;
   }
   for (uint32_t i = 0; i < count; ++i) {
     const double both = c.offered[i] * m.offered[i];

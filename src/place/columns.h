@@ -24,7 +24,7 @@ struct SpreadColumns {
 };
 
 struct SpreadBlock {
-  std::array<int32_t, kBlock> least_allocated;
+  std::array<int32_t, kBlock> fit;
   std::array<int32_t, kBlock> balanced;
 };
 

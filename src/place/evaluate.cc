@@ -12,6 +12,7 @@
 #include "place/columns.h"
 #include "place/formulas.h"
 #include "place/packing.h"
+#include "place/resource_scores.h"
 #include "place/spread.h"
 #include "place/volumes.h"
 
@@ -22,6 +23,7 @@ using model::Amount;
 using model::kCpu;
 using model::kMemory;
 using model::NodeId;
+using model::OptionalFilter;
 using model::ReasonKind;
 using model::ResourceAmount;
 using model::Verdict;
@@ -64,20 +66,22 @@ class Query {
         accounts_(state.ledger().nodes()),
         viewer_(viewer),
         spec_(state.vocabulary().classes.at(c)),
-        requests_(state.vocabulary().bundles.View(spec_.requests)),
-        ports_(state.vocabulary().bundles.Ports(spec_.requests)),
+        rules_(state.RulesOf(c)),
+        asked_(state.vocabulary().bundles.Asked(spec_.requests)),
+        requests_(state.vocabulary().bundles.View(asked_)),
+        ports_(state.vocabulary().bundles.Ports(asked_)),
         tolerations_(ListOf(state.vocabulary().tolerations, spec_.tolerations)),
         spread_(state, c, viewer),
         affinity_(state, c, viewer),
-        volumes_(state, volumes, viewer) {}
+        volumes_(state, volumes, viewer, rules_) {}
 
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
   [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
 
   // Whether amounts, taints and cordons are all that can refuse.
   [[nodiscard]] bool only_amounts() const {
-    return !spec_.names.valid() && !spec_.selector.valid() && !spec_.features.valid() &&
-           !spec_.models.valid() && spec_.gpu.none() && ports_.empty();
+    return !spec_.names.valid() && !spec_.selector.valid() && !spec_.added.valid() &&
+           !spec_.features.valid() && !spec_.models.valid() && spec_.gpu.none() && ports_.empty();
   }
 
   // Bit i: the i-th amount does not fit.
@@ -99,7 +103,8 @@ class Query {
       }
       if (list[i].effect == model::TaintEffect::kPreferNoSchedule) {
         ++answer.prefer_count;
-      } else if (!std::exchange(answer.refused, true)) {
+      } else if (rules_.filters(OptionalFilter::kTaintToleration) &&
+                 !std::exchange(answer.refused, true)) {
         answer.first_refusing = i;
       }
     }
@@ -197,7 +202,8 @@ class Query {
                                       const TaintAnswer& taints) const {
     if (!nodes_.used(n) || !nodes_.present(n)) return Never(ReasonKind::kNodeMissing);
     const bool elsewhere = pin.kind != model::PinKind::kNone && pin.node != nodes_.name(n);
-    if (spec_.names.valid()) {
+    const bool by_affinity = rules_.filters(OptionalFilter::kNodeAffinity);
+    if (spec_.names.valid() && by_affinity) {
       const auto names = state_.vocabulary().name_lists.View(spec_.names);
       if (names.empty()) return Never(ReasonKind::kAffinityConflict);
       if (!volumes_.bar().fits()) return volumes_.bar();
@@ -205,11 +211,14 @@ class Query {
     }
     if (!volumes_.bar().fits()) return volumes_.bar();
     if (elsewhere && pin.kind == model::PinKind::kAffinity) return Never(ReasonKind::kNotNamed);
-    if (nodes_.unschedulable(n) && !ToleratesUnschedulable()) {
+    if (nodes_.unschedulable(n) && rules_.filters(OptionalFilter::kNodeUnschedulable) &&
+        !ToleratesUnschedulable()) {
       return Never(ReasonKind::kUnschedulable);
     }
     if (elsewhere) return Never(ReasonKind::kNodeName);
     if (taints.refused) return Never(ReasonKind::kTaint, taints.first_refusing);
+    if (!by_affinity) return {};
+    if (spec_.added.valid() && !Selected(spec_.added, n)) return Never(ReasonKind::kAddedAffinity);
     if (spec_.selector.valid() && !Selected(spec_.selector, n)) return Never(ReasonKind::kAffinity);
     return {};
   }
@@ -282,6 +291,8 @@ class Query {
   const model::AccountTable& accounts_;
   const model::Viewer* viewer_;
   const model::ClassSpec& spec_;
+  const model::ProfileRules& rules_;
+  const model::BundleId asked_;
   const std::span<const ResourceAmount> requests_;
   const std::span<const model::HostPort> ports_;
   const std::span<const model::Toleration> tolerations_;
@@ -302,9 +313,8 @@ SpreadColumns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
 
 SpreadParts PartsOf(const SpreadColumns& cpu, const SpreadColumns& memory, uint32_t row) {
   SpreadParts parts;
-  parts.least_allocated =
-      LeastAllocated({cpu.capacity[row], cpu.scored[row] + cpu.scoring},
-                     {memory.capacity[row], memory.scored[row] + memory.scoring});
+  parts.fit = LeastAllocated({cpu.capacity[row], cpu.scored[row] + cpu.scoring},
+                             {memory.capacity[row], memory.scored[row] + memory.scoring});
   parts.balanced_counts = cpu.request != 0 || memory.request != 0;
   if (!parts.balanced_counts) return parts;
   const Amount cpu_used = cpu.capacity[row] - cpu.free[row];
@@ -317,9 +327,19 @@ SpreadParts PartsOf(const SpreadColumns& cpu, const SpreadColumns& memory, uint3
   return parts;
 }
 
-int64_t Weighted(const SpreadParts& parts) {
-  return kImagesWeight * parts.images + kLeastAllocatedWeight * parts.least_allocated +
-         kBalancedWeight * parts.balanced;
+int64_t Weighted(const model::ScoreWeights& weights, const SpreadParts& parts) {
+  return weights.images * parts.images + weights.fit * parts.fit +
+         weights.balanced * parts.balanced;
+}
+
+// In place of what the default profile says of rows first to first + count, what another does.
+void ScoreOwn(const ResourceScores& own, uint32_t first, uint32_t count, SpreadBlock& block) {
+  if (!own.usual_fit()) {
+    for (uint32_t i = 0; i < count; ++i) block.fit[i] = static_cast<int32_t>(own.Fit(first + i));
+  }
+  if (own.usual_balanced()) return;
+  for (uint32_t i = 0; i < count; ++i)
+    block.balanced[i] = static_cast<int32_t>(own.Balanced(first + i));
 }
 
 // Remembers what a class makes of the taint lists met last; nodes share few.
@@ -447,7 +467,7 @@ model::NodeScore Evaluator::Score(const model::State& state, model::ClassId c, N
       break;
   }
   const Query query(state, c, nullptr);
-  return {.local = Weighted(Parts(state, c, n)),
+  return {.local = Weighted(state.RulesOf(c).weights, Parts(state, c, n)),
           .taints_raw = query.Taints(state.nodes().taints(n)).prefer_count,
           .affinity_raw = query.PreferredWeight(n)};
 }
@@ -456,13 +476,22 @@ SpreadParts Evaluator::Parts(const model::State& state, model::ClassId c, NodeId
   const model::ClassSpec& spec = state.vocabulary().classes.at(c);
   SpreadParts parts =
       PartsOf(ColumnsOf(state, spec, kCpu), ColumnsOf(state, spec, kMemory), n.value);
+  const ResourceScores scores(state, spec, state.ProfileOf(c));
+  if (!scores.usual_fit()) parts.fit = scores.Fit(n.value);
+  if (!scores.usual_balanced()) {
+    parts.balanced_counts = scores.balanced_counts();
+    parts.balanced = parts.balanced_counts ? scores.Balanced(n.value) : 0;
+  }
   if (spec.images.valid()) parts.images = Query(state, c, nullptr).Images(n);
   return parts;
 }
 
 ImagesSeen Evaluator::SeenImages(const model::State& state, model::ClassId c) const {
   const model::ClassSpec& spec = state.vocabulary().classes.at(c);
-  if (policy_ != model::Policy::kSpread || !spec.images.valid()) return {};
+  if (policy_ != model::Policy::kSpread || !spec.images.valid() ||
+      state.RulesOf(c).weights.images == 0) {
+    return {};
+  }
   ImagesSeen seen{.nodes_count = state.nodes().present_count()};
   for (const model::NameId name : state.vocabulary().name_lists.View(spec.images))
     seen.stamp = std::max(seen.stamp, state.images().stamp(name));
@@ -471,7 +500,8 @@ ImagesSeen Evaluator::SeenImages(const model::State& state, model::ClassId c) co
 
 model::ClassId Evaluator::ScoredAs(const model::State& state, model::ClassId c) const {
   const model::ClassId plain = state.vocabulary().classes.plain(c);
-  if (plain == c || policy_ != model::Policy::kSpread) return plain;
+  if (plain == c || policy_ != model::Policy::kSpread || state.RulesOf(c).weights.images == 0)
+    return plain;
   return Query(state, c, nullptr).ImagesMost() > 0 ? c : plain;
 }
 
@@ -482,11 +512,15 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
   const Query query(state, c, nullptr);
   const SpreadColumns cpu = ColumnsOf(state, query.spec(), kCpu);
   const SpreadColumns memory = ColumnsOf(state, query.spec(), kMemory);
-  const int64_t balanced_weight = cpu.request != 0 || memory.request != 0 ? kBalancedWeight : 0;
+  const model::ScoreWeights weights = state.RulesOf(c).weights;
+  const ResourceScores own(state, query.spec(), state.ProfileOf(c));
+  const bool balances =
+      own.usual_balanced() ? cpu.request != 0 || memory.request != 0 : own.balanced_counts();
+  const int64_t balanced_weight = balances ? weights.balanced : 0;
   const bool spread = policy_ == model::Policy::kSpread;
   const bool only_amounts = query.only_amounts();
   const bool preferences = query.spec().preferences.valid();
-  const bool images = query.spec().images.valid();
+  const bool images = query.spec().images.valid() && weights.images != 0;
   const std::span<const uint8_t> present = nodes.present_column();
   const std::span<const uint8_t> unschedulable = nodes.unschedulable_column();
   const std::span<const model::TaintListId> taint_lists = nodes.taints_column();
@@ -501,6 +535,7 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
     const uint32_t count = std::min(kBlock, nodes.size() - first);
     LackingBlock(requests.view(), first, std::span(lacking).first(count));
     if (spread) ScoreBlock(cpu, memory, first, count, block);
+    if (spread) ScoreOwn(own, first, count, block);
     for (uint32_t i = 0; i < count; ++i) {
       const uint32_t row = first + i;
       const NodeId n{row};
@@ -511,8 +546,8 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
           plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i], Reach::kNode).kind;
       if (kinds[row] != ReasonKind::kNone) continue;
       const model::NodeScore score =
-          spread ? model::NodeScore{.local = (images ? kImagesWeight * query.Images(n) : 0) +
-                                             kLeastAllocatedWeight * block.least_allocated[i] +
+          spread ? model::NodeScore{.local = (images ? weights.images * query.Images(n) : 0) +
+                                             weights.fit * block.fit[i] +
                                              balanced_weight * block.balanced[i],
                                     .taints_raw = taints.prefer_count,
                                     .affinity_raw = preferences ? query.PreferredWeight(n) : 0}
@@ -546,23 +581,32 @@ model::DeviceSlots Evaluator::ChooseDevices(const model::State& state, model::Cl
   return {.mask = mask, .milli_each = share};
 }
 
-int64_t Evaluator::Total(const model::NodeScore& score, const Extremes& extremes) const {
+int64_t Evaluator::Total(const model::ScoreWeights& weights, const model::NodeScore& score,
+                         const Extremes& extremes) const {
   if (policy_ != model::Policy::kSpread) return score.local;
-  return score.local + kTaintsWeight * NormalTaints(score.taints_raw, extremes.taints_max) +
-         kAffinityWeight * NormalAffinity(score.affinity_raw, extremes.affinity_max);
+  return score.local + weights.taints * NormalTaints(score.taints_raw, extremes.taints_max) +
+         weights.affinity * NormalAffinity(score.affinity_raw, extremes.affinity_max);
 }
 
 void Evaluator::ScoreByOthers(const model::State& state, model::ClassId c,
-                              std::span<const NodeId> fitting, std::vector<int32_t>& out) const {
+                              std::span<const NodeId> fitting, std::vector<int64_t>& out) const {
   out.clear();
   if (policy_ != model::Policy::kSpread) return;
-  ScoreSpread(state, c, fitting, out);
-  for (int32_t& score : out) score *= kSpreadWeight;
-  std::vector<int32_t> affinity;
-  ScoreAffinity(state, c, fitting, affinity);
-  if (affinity.empty()) return;
-  out.resize(fitting.size());
-  for (size_t i = 0; i < affinity.size(); ++i) out[i] += kPodAffinityWeight * affinity[i];
+  const model::ScoreWeights& weights = state.RulesOf(c).weights;
+  std::vector<int32_t> scores;
+  const auto add = [&](int64_t weight) {
+    if (scores.empty()) return;
+    out.resize(fitting.size());
+    for (size_t i = 0; i < scores.size(); ++i) out[i] += weight * scores[i];
+  };
+  if (weights.spread != 0) {
+    ScoreSpread(state, c, fitting, scores);
+    add(weights.spread);
+  }
+  if (weights.pod_affinity != 0) {
+    ScoreAffinity(state, c, fitting, scores);
+    add(weights.pod_affinity);
+  }
 }
 
 void Evaluator::AddTo(Hasher& hasher) const {

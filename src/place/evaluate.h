@@ -9,6 +9,7 @@
 #include "model/ledger.h"
 #include "model/pods.h"
 #include "model/policy.h"
+#include "model/profile.h"
 #include "model/reason.h"
 #include "model/state.h"
 #include "place/fragments.h"
@@ -53,12 +54,12 @@ struct FixedRefusal {
 };
 
 // What the scores of kSpread that are not normalised are made of, for explanations; Score has their
-// weighted sum.
+// sum, weighted by the class's profile.
 struct SpreadParts {
   int64_t images = 0;
-  int64_t least_allocated = 0;
+  int64_t fit = 0;  // NodeResourcesFit, by the profile's strategy.
   int64_t balanced = 0;
-  bool balanced_counts = false;  // Not for a pod that asks for neither cpu nor memory.
+  bool balanced_counts = false;  // Not for a pod that asks for nothing of what is balanced.
 };
 
 // What the scores of a class by images hang on beside what each node tells of itself: while it is
@@ -69,8 +70,8 @@ struct ImagesSeen {
   bool operator==(const ImagesSeen&) const = default;
 };
 
-// Filters and scores of one class on one node: a pure function of the state. A value; holds no
-// caches.
+// Filters and scores of one class on one node: a pure function of the state, in which the class's
+// profile is (State::ProfileOf). A value; holds no caches.
 //
 // Free amounts are what the viewer may take now (Ledger::Now); without a viewer, physical free,
 // reservations aside: what is kept per class, where nodes with reservations are asked again with
@@ -108,7 +109,7 @@ class Evaluator {
   [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,
                                             model::NodeId n, const model::Pin& pin) const;
 
-  // kSpread: `local` is the weighted sum of ImageLocality, LeastAllocated and BalancedAllocation,
+  // kSpread: `local` is the weighted sum of ImageLocality, NodeResourcesFit and BalancedAllocation,
   // and the raw scores count preferred terms and PreferNoSchedule taints. kBestFit and kFgd:
   // `local` alone, the policy's own. kRandom: all 0. Scores count physical use: reservations don't.
   // REQUIRES: Filter fits.
@@ -136,14 +137,16 @@ class Evaluator {
                                                  model::NodeId n, const model::Viewer* viewer,
                                                  uint64_t draw = 0) const;
 
-  // local + weights x normalised raw scores. Higher wins; ties end in NodeTable::rank.
-  [[nodiscard]] int64_t Total(const model::NodeScore& score, const Extremes& extremes) const;
+  // local + weights, which are of the class's profile, x normalised raw scores. Higher wins; ties
+  // end in NodeTable::rank.
+  [[nodiscard]] int64_t Total(const model::ScoreWeights& weights, const model::NodeScore& score,
+                              const Extremes& extremes) const;
 
   // Beside Total: what each of the nodes that fit has by the pods of other nodes (kSpread:
   // PodTopologySpread and InterPodAffinity, weighted). Nothing is added for any where `out` is
   // empty.
   void ScoreByOthers(const model::State& state, model::ClassId c,
-                     std::span<const model::NodeId> fitting, std::vector<int32_t>& out) const;
+                     std::span<const model::NodeId> fitting, std::vector<int64_t>& out) const;
 
   void AddTo(Hasher& hasher) const;
 

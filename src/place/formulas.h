@@ -9,20 +9,11 @@
 
 #include "model/ids.h"
 
-// The score formulas of Kubernetes 1.36's default profile, for one node. Floating point only where
-// upstream has it, with the same operations in the same order; what leaves is an int64.
+// The score formulas of Kubernetes 1.36, for one node. Floating point only where upstream has it,
+// with the same operations in the same order; what leaves is an int64.
 namespace berth::place {
 
 inline constexpr int64_t kScoreMax = 100;
-
-// Weights of the default profile.
-inline constexpr int64_t kTaintsWeight = 3;
-inline constexpr int64_t kAffinityWeight = 2;
-inline constexpr int64_t kLeastAllocatedWeight = 1;
-inline constexpr int64_t kBalancedWeight = 1;
-inline constexpr int32_t kSpreadWeight = 2;
-inline constexpr int32_t kPodAffinityWeight = 2;
-inline constexpr int64_t kImagesWeight = 1;
 
 // One resource of one node: what it offers, and what is used with or without the pod in question.
 struct Usage {

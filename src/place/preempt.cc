@@ -44,13 +44,13 @@ class Search {
         preemptor_(preemptor),
         viewer_{.owner = preemptor.owner, .priority = SeesThrough(preemptor, promises)},
         gpu_(state.vocabulary().classes.at(preemptor.class_id).gpu),
-        requests_(state.vocabulary().bundles.View(
+        asked_(state.vocabulary().bundles.Asked(
             state.vocabulary().classes.at(preemptor.class_id).requests)),
-        ports_(state.vocabulary().bundles.Ports(
-            state.vocabulary().classes.at(preemptor.class_id).requests)),
+        requests_(state.vocabulary().bundles.View(asked_)),
+        ports_(state.vocabulary().bundles.Ports(asked_)),
         spread_(state, preemptor.class_id, &viewer_),
         affinity_(state, preemptor.class_id, &viewer_),
-        volumes_(state, preemptor.pin.volumes, &viewer_),
+        volumes_(state, preemptor.pin.volumes, &viewer_, state.RulesOf(preemptor.class_id)),
         scratch_(scratch) {}
 
   // With nobody evicted. REQUIRES: no fixed refusal.
@@ -508,6 +508,7 @@ class Search {
   const Preemptor preemptor_;
   const model::Viewer viewer_;
   const model::GpuDemand gpu_;
+  const model::BundleId asked_;
   const std::span<const ResourceAmount> requests_;
   const std::span<const model::HostPort> ports_;
   const SpreadQuery spread_;
@@ -659,7 +660,7 @@ Preemptor PreemptorOf(const model::State& state, model::PodId pod) {
           .pin = row.pin,
           .priority = row.priority,
           .group = row.group,
-          .preempts = row.preempts};
+          .preempts = row.preempts && state.RulesOf(row.class_id).preempts};
 }
 
 Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,

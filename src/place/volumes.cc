@@ -39,10 +39,15 @@ constexpr std::string_view kNewZoneLabels[] = {"topology.kubernetes.io/zone",
 }  // namespace
 
 VolumeQuery::VolumeQuery(const model::State& state, model::VolumeListId volumes,
-                         const model::Viewer* viewer)
-    : state_(state), table_(state.volumes()), viewer_(viewer), volumes_(ListOf(volumes)) {
+                         const model::Viewer* viewer, const model::ProfileRules& rules)
+    : state_(state),
+      table_(state.volumes()),
+      viewer_(viewer),
+      rules_(rules),
+      volumes_(ListOf(volumes)) {
   if (!any()) return;
   bar_ = FindBar();
+  if (!rules_.filters(model::OptionalFilter::kNodeVolumeLimits)) return;
   for (const PodVolume& volume : volumes_) {
     if (!model::IsClaim(volume.kind)) continue;
     const auto what = table_.AttachableOf(volume.name);
@@ -61,7 +66,8 @@ Verdict VolumeQuery::FindBar() {
     if (volume.kind != VolumeKind::kClaim) continue;
     const VolumeClaim* claim = table_.claim(volume.name);
     if (claim == nullptr) return Barred(ReasonKind::kClaimMissing, volume.name);
-    if ((claim->modes & model::kReadWriteOncePod) != 0 && !IsWanted(volume.name))
+    if ((claim->modes & model::kReadWriteOncePod) != 0 && !IsWanted(volume.name) &&
+        rules_.filters(model::OptionalFilter::kVolumeRestrictions))
       wanted_.push_back(volume.name);
   }
   for (const PodVolume& volume : volumes_) {
@@ -75,6 +81,7 @@ Verdict VolumeQuery::FindBar() {
       return Barred(ReasonKind::kClaimForeign, volume.name, volume.volume);
   }
   if (Verdict verdict = Sort(); !verdict.fits()) return verdict;
+  if (!rules_.filters(model::OptionalFilter::kVolumeZone)) return {};
   for (const PodVolume& volume : volumes_) {
     if (volume.kind != VolumeKind::kClaim) continue;
     const NameId its = table_.claim(volume.name)->volume;
@@ -134,6 +141,7 @@ void VolumeQuery::ChangeOne(Room& room, const PodVolume& volume, int by) const {
     if (const auto what = table_.AttachableOf(volume.name)) Attach(room, *what, by);
     return;
   }
+  if (!rules_.filters(model::OptionalFilter::kVolumeRestrictions)) return;
   for (const PodVolume& own : volumes_) {
     if (model::DisksConflict(own, volume)) room.disks += by;
   }

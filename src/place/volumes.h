@@ -7,6 +7,7 @@
 
 #include "model/ids.h"
 #include "model/ledger.h"
+#include "model/profile.h"
 #include "model/reason.h"
 #include "model/state.h"
 #include "model/volumes.h"
@@ -22,7 +23,9 @@ class VolumeQuery {
  public:
   // Whoever is promised the node and is no less important than the viewer counts there, too;
   // without a viewer nobody does.
-  VolumeQuery(const model::State& state, model::VolumeListId volumes, const model::Viewer* viewer);
+  // `rules`: which of the filters act; it outlives this.
+  VolumeQuery(const model::State& state, model::VolumeListId volumes, const model::Viewer* viewer,
+              const model::ProfileRules& rules);
 
   // Whether there is anything to ask.
   [[nodiscard]] bool any() const { return !volumes_.empty(); }
@@ -90,6 +93,7 @@ class VolumeQuery {
   const model::State& state_;
   const model::VolumeTable& table_;
   const model::Viewer* viewer_;
+  const model::ProfileRules& rules_;
   std::span<const model::PodVolume> volumes_;
   model::Verdict bar_;
   std::vector<Bound> bound_;

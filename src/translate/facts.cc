@@ -125,20 +125,42 @@ std::vector<model::HostPort> HostPortsOf(const api::PodSpec& spec, model::Vocabu
   return ports;
 }
 
+// Whether the amount is compared with a node's. Devices are no plugin's.
+bool Asks(const PodProfile& rules, const std::string& resource) {
+  if (resource == kGpuMilliResource) return true;
+  if (!rules.asks_amounts) return false;
+  if (rules.ignored_resources.empty() && rules.ignored_groups.empty()) return true;
+  const auto among = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const std::string_view group = std::string_view(resource).substr(0, resource.find('/'));
+  const bool extended = resource.contains('/') && !resource.contains("kubernetes.io/");
+  return !extended ||
+         (!among(rules.ignored_resources, resource) && !among(rules.ignored_groups, group));
+}
+
 // Requests with the pod itself, which takes one of the node's places, and its host ports. REQUIRES:
 // Holdable.
 model::BundleId InternRequests(const api::ResourceList& list,
-                               std::span<const model::HostPort> ports,
+                               std::span<const model::HostPort> ports, const PodProfile& rules,
                                model::Vocabulary& vocabulary) {
   std::vector<model::ResourceAmount> amounts;
   amounts.reserve(list.size() + 1);
+  std::vector<model::ResourceAmount> asked;
+  const auto add = [&](model::ResourceAmount amount, bool asks) {
+    amounts.push_back(amount);
+    if (asks) asked.push_back(amount);
+  };
   for (const api::ResourceAmount& a : list) {
     const Result<model::ResourceId> id = vocabulary.resources.Intern(a.name);
     CHECK(id.has_value());
-    amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, limits::kAmountMax)});
+    add({*id, std::clamp(a.amount, int64_t{0}, limits::kAmountMax)}, Asks(rules, a.name));
   }
-  amounts.push_back({model::kPods, 1});
-  return vocabulary.bundles.Intern(amounts, ports);
+  add({model::kPods, 1}, rules.asks_amounts);
+  const bool asks_all = asked.size() == amounts.size() && (rules.asks_ports || ports.empty());
+  if (asks_all) return vocabulary.bundles.Intern(amounts, ports);
+  const auto its_ports = rules.asks_ports ? ports : std::span<const model::HostPort>();
+  return vocabulary.bundles.Intern(amounts, ports, vocabulary.bundles.Intern(asked, its_ports));
 }
 
 // One below what requests are clamped to: a request that was clamped fits nowhere, rather than on
@@ -319,21 +341,31 @@ std::optional<std::vector<std::string>> ModelsOf(const api::Pod& pod) {
   return std::nullopt;
 }
 
-// Selector, node names and pin of a pod.
-void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec& spec,
-            model::Pin& pin) {
+// Which nodes count for topology spread constraints hangs on the names in node affinity, too.
+bool SpreadsByNames(const api::Pod& pod, const PodProfile& rules) {
+  const auto honors = [](const api::TopologySpreadConstraint& one) {
+    return one.node_affinity_policy != kIgnore;
+  };
+  const auto keeps_apart = [&](const api::TopologySpreadConstraint& one) {
+    return one.hard() && honors(one);
+  };
+  return std::ranges::any_of(pod.spec->spread_constraints, honors) ||
+         (rules.default_constraints &&
+          std::ranges::any_of(*rules.default_constraints, keeps_apart));
+}
+
+// Selector, node names and pin of a pod. Where no node affinity is asked for, what the volumes of
+// its claims say is all the same: it stands in there.
+void Select(const api::Pod& pod, const PodProfile& rules, model::Vocabulary& vocabulary,
+            model::ClassSpec& spec, model::Pin& pin) {
   const Selectors selectors(vocabulary);
   model::SelectorSpec selector;
   for (const auto& label : pod.spec->node_selector) selector.all.push_back(selectors.Equals(label));
   std::optional<std::vector<api::NodeSelectorTerm>> terms = pod.spec->required_node_affinity;
   if (terms.has_value()) {
     const std::optional<std::set<std::string>> names = NamesOf(*terms);
-    // Which nodes count for a topology spread constraint hangs on the name, too.
-    const auto honors = [](const api::TopologySpreadConstraint& one) {
-      return one.node_affinity_policy != kIgnore;
-    };
-    const bool spreads = std::ranges::any_of(pod.spec->spread_constraints, honors);
-    if (names.has_value() && names->size() == 1 && !spreads) {
+    const bool pins = rules.asks_affinity || pod.spec->volumes_placed;
+    if (names.has_value() && names->size() == 1 && pins && !SpreadsByNames(pod, rules)) {
       pin.kind = model::PinKind::kAffinity;
       pin.node = selectors.Name(*names->begin());
       terms = WithoutName(*terms);
@@ -350,14 +382,27 @@ void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec
   if (!selector.all.empty() || selector.has_terms) {
     spec.selector = vocabulary.selectors.Intern(selector);
   }
-  std::vector<model::Preference> preferences;
-  for (const api::PreferredTerm& p : pod.spec->preferred_node_affinity) {
-    const bool empty = p.term.match_expressions.empty() && p.term.match_fields.empty();
-    if (p.weight == 0 || empty) continue;
-    const model::SelectorSpec term{.has_terms = true, .terms = {selectors.Term(p.term)}};
-    preferences.push_back({.term = vocabulary.selectors.Intern(term),
-                           .weight = static_cast<uint32_t>(std::clamp<int64_t>(p.weight, 0, 100))});
+  if (!rules.asks_affinity) {
+    if (pod.spec->volumes_placed) spec.added = spec.selector;
+  } else if (rules.added_terms) {
+    model::SelectorSpec added{.has_terms = true};
+    for (const api::NodeSelectorTerm& term : *rules.added_terms)
+      added.terms.push_back(selectors.Term(term));
+    spec.added = vocabulary.selectors.Intern(added);
   }
+  std::vector<model::Preference> preferences;
+  const auto prefer = [&](const std::vector<api::PreferredTerm>& terms_of) {
+    for (const api::PreferredTerm& p : terms_of) {
+      const bool empty = p.term.match_expressions.empty() && p.term.match_fields.empty();
+      if (p.weight == 0 || empty) continue;
+      const model::SelectorSpec term{.has_terms = true, .terms = {selectors.Term(p.term)}};
+      preferences.push_back(
+          {.term = vocabulary.selectors.Intern(term),
+           .weight = static_cast<uint32_t>(std::clamp<int64_t>(p.weight, 0, 100))});
+    }
+  };
+  prefer(pod.spec->preferred_node_affinity);
+  prefer(rules.added_preferences);
   if (!preferences.empty()) spec.preferences = vocabulary.preferences.Intern(preferences);
 }
 
@@ -412,13 +457,23 @@ model::SpreadConstraint SpreadOf(const api::Pod& pod, const api::TopologySpreadC
   return out;
 }
 
-model::SpreadListId InternSpread(const api::Pod& pod, model::Vocabulary& vocabulary) {
+// Those for which nothing acts are left out.
+model::SpreadListId InternSpread(std::vector<model::SpreadConstraint> constraints,
+                                 const PodProfile& rules, model::Vocabulary& vocabulary) {
+  std::erase_if(constraints, [&](const model::SpreadConstraint& one) {
+    return one.hard != 0 ? !rules.asks_spread : !rules.scores_spread;
+  });
+  return constraints.empty() ? model::SpreadListId{} : vocabulary.spreads.Intern(constraints);
+}
+
+model::SpreadListId InternSpread(const api::Pod& pod, const PodProfile& rules,
+                                 model::Vocabulary& vocabulary) {
   // The class of a bound pod decides nothing any more.
   if (pod.spec->spread_constraints.empty() || !pod.node_name.empty()) return {};
   std::vector<model::SpreadConstraint> constraints;
   for (const api::TopologySpreadConstraint& one : pod.spec->spread_constraints)
     constraints.push_back(SpreadOf(pod, one, vocabulary));
-  return vocabulary.spreads.Intern(constraints);
+  return InternSpread(std::move(constraints), rules, vocabulary);
 }
 
 // ---- Pod affinity ----------------------------------------------------------------------------
@@ -621,17 +676,19 @@ Result<Demands> DemandsOf(const api::Pod& pod, const model::Vocabulary& vocabula
   return Demands{.pending = std::move(*pending), .charge = std::move(*charge), .gpu = *gpu};
 }
 
-ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabulary& vocabulary) {
+ClassAndPin Classify(const api::Pod& pod, const Demands& demands, const PodProfile& rules,
+                     model::Vocabulary& vocabulary) {
   ClassAndPin out;
   model::ClassSpec& spec = out.spec;
   spec.gpu = demands.gpu;
-  spec.requests = InternRequests(demands.pending, HostPortsOf(*pod.spec, vocabulary), vocabulary);
+  spec.requests =
+      InternRequests(demands.pending, HostPortsOf(*pod.spec, vocabulary), rules, vocabulary);
   spec.scoring = InternScoring(api::PendingScoring(pod), vocabulary);
-  Select(pod, vocabulary, spec, out.pin);
+  Select(pod, rules, vocabulary, spec, out.pin);
   spec.tolerations = InternTolerations(pod.spec->tolerations, vocabulary);
-  spec.spread = InternSpread(pod, vocabulary);
+  spec.spread = InternSpread(pod, rules, vocabulary);
   spec.affinity = InternAffinity(pod, vocabulary);
-  spec.features = InternFeatures(pod, vocabulary);
+  if (rules.asks_features) spec.features = InternFeatures(pod, vocabulary);
   InternImages(*pod.spec, vocabulary, spec);
   out.pin.volumes = InternVolumes(pod, vocabulary);
   if (const auto models = ModelsOf(pod); models.has_value() && !spec.gpu.none()) {
@@ -643,14 +700,15 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   return out;
 }
 
-Result<SpecFacts> SpecFactsOf(const api::Pod& pod, model::Vocabulary& vocabulary,
-                              std::vector<std::string>* left_out) {
+Result<SpecFacts> SpecFactsOf(const api::Pod& pod, const PodProfile& rules,
+                              model::Vocabulary& vocabulary, std::vector<std::string>* left_out) {
   const Result<Demands> demands = DemandsOf(pod, vocabulary, left_out);
   if (!demands) return std::unexpected(demands.error());
-  const ClassAndPin classified = Classify(pod, *demands, vocabulary);
+  const ClassAndPin classified = Classify(pod, *demands, rules, vocabulary);
   return SpecFacts{
       .class_id = vocabulary.classes.Intern(classified.spec),
-      .charge = InternRequests(demands->charge, HostPortsOf(*pod.spec, vocabulary), vocabulary),
+      .charge =
+          InternRequests(demands->charge, HostPortsOf(*pod.spec, vocabulary), rules, vocabulary),
       .charge_scoring = InternScoring(api::BoundScoring(pod), vocabulary),
       .pin = classified.pin,
       .gpu = classified.spec.gpu,
@@ -813,28 +871,56 @@ std::optional<uint16_t> ParseDevices(std::string_view text) {
 Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabulary) {
   const Result<Demands> demands = DemandsOf(pod, vocabulary, nullptr);
   if (!demands) return std::unexpected(demands.error());
-  return Classify(pod, *demands, vocabulary).spec;
+  return Classify(pod, *demands, {}, vocabulary).spec;
 }
 
 Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary,
-                                  std::vector<std::string>* left_out) {
-  const Result<SpecFacts> facts = SpecFactsOf(pod, vocabulary, left_out);
+                                  std::vector<std::string>* left_out, const PodProfile& rules) {
+  const Result<SpecFacts> facts = SpecFactsOf(pod, rules, vocabulary, left_out);
   if (!facts) return std::unexpected(facts.error());
   return WithSpec(pod, *facts, vocabulary);
 }
 
 PodTranslator& PodTranslator::operator=(const PodTranslator& other) {
   if (this == &other) return *this;
+  rules_ = other.rules_;
   known_.clear();
   oldest_ = 0;
   return *this;
 }
 
+const PodProfile& PodTranslator::RulesOf(const api::Pod& pod) const {
+  if (rules_.empty()) return usual_;
+  const auto at = rules_.find(pod.spec->scheduler_name);
+  return at != rules_.end() ? at->second : usual_;
+}
+
+namespace {
+
+void GiveSpread(std::vector<model::SpreadConstraint> constraints, const PodProfile& rules,
+                model::Vocabulary& vocabulary, model::PodUpsert& facts) {
+  model::ClassSpec spec = vocabulary.classes.at(facts.class_id);
+  spec.spread = InternSpread(std::move(constraints), rules, vocabulary);
+  facts.class_id = vocabulary.classes.Intern(spec);
+}
+
+}  // namespace
+
 void SpreadByDefault(const api::Pod& pod, const api::LabelSelector& selector,
-                     model::Vocabulary& vocabulary, model::PodUpsert& facts) {
+                     model::Vocabulary& vocabulary, model::PodUpsert& facts,
+                     const PodProfile& rules) {
   constexpr std::pair<std::string_view, int64_t> kSkews[] = {{"kubernetes.io/hostname", 3},
                                                              {"topology.kubernetes.io/zone", 5}};
   std::vector<model::SpreadConstraint> constraints;
+  if (rules.default_constraints) {
+    for (api::TopologySpreadConstraint one : *rules.default_constraints) {
+      one.label_selector = selector;
+      // As upstream, where the selector takes their place.
+      one.match_label_keys.clear();
+      constraints.push_back(SpreadOf(pod, one, vocabulary));
+    }
+    return GiveSpread(std::move(constraints), rules, vocabulary, facts);
+  }
   for (const auto& [key, skew] : kSkews) {
     constraints.push_back(SpreadOf(pod,
                                    {.max_skew = skew,
@@ -844,19 +930,18 @@ void SpreadByDefault(const api::Pod& pod, const api::LabelSelector& selector,
                                    vocabulary));
     constraints.back().by_default = 1;
   }
-  model::ClassSpec spec = vocabulary.classes.at(facts.class_id);
-  spec.spread = vocabulary.spreads.Intern(constraints);
-  facts.class_id = vocabulary.classes.Intern(spec);
+  GiveSpread(std::move(constraints), rules, vocabulary, facts);
 }
 
 Result<model::PodUpsert> PodTranslator::Facts(const api::Pod& pod, model::Vocabulary& vocabulary,
                                               std::vector<std::string>* left_out) {
-  if (!FollowFromSpec(pod)) return PodFacts(pod, vocabulary, left_out);
+  const PodProfile& rules = RulesOf(pod);
+  if (!FollowFromSpec(pod)) return PodFacts(pod, vocabulary, left_out, rules);
   const auto known =
       std::ranges::find_if(known_, [&](const auto& entry) { return entry.first.Is(pod.spec); });
   if (known != known_.end()) return WithSpec(pod, known->second, vocabulary);
   std::vector<std::string> left;
-  const Result<SpecFacts> facts = SpecFactsOf(pod, vocabulary, &left);
+  const Result<SpecFacts> facts = SpecFactsOf(pod, rules, vocabulary, &left);
   if (!facts) return std::unexpected(facts.error());
   if (!left.empty()) {
     // A pod of the same spec that has no node yet would be refused.

@@ -15,6 +15,7 @@
 #include "base/shared.h"
 #include "model/delta.h"
 #include "model/vocabulary.h"
+#include "translate/pod_profile.h"
 
 // Kubernetes objects to the model's facts. Names, amounts and selectors are interned in
 // `vocabulary`; the facts are good for the State that owns it. Cost: O(size of the object), a few
@@ -52,32 +53,40 @@ struct SpecFacts {
 // Fails with kInvalid on GPU amounts that are neither a share nor whole devices, and with kTooLarge
 // when a pod that waits asks for more kinds of resource than a pod or all pods may name; nothing is
 // interned then. A pod that stands on a node is charged what can be held instead, and the names of
-// the rest are added to `left_out`.
+// the rest are added to `left_out`. `rules`: of its scheduler name.
 [[nodiscard]] Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary,
-                                                std::vector<std::string>* left_out = nullptr);
+                                                std::vector<std::string>* left_out = nullptr,
+                                                const PodProfile& rules = {});
 
 // Gives the facts of a pod that waits, without topology spread constraints of its own, those that
-// Kubernetes has by default: over hosts with a skew of 3 and zones with 5, as it prefers, of the
-// pods of its namespace that the selector selects.
+// it has by default, of the pods of its namespace that the selector selects: those of the rules, or
+// Kubernetes' own, over hosts with a skew of 3 and zones with 5, as it prefers.
 void SpreadByDefault(const api::Pod& pod, const api::LabelSelector& selector,
-                     model::Vocabulary& vocabulary, model::PodUpsert& facts);
+                     model::Vocabulary& vocabulary, model::PodUpsert& facts,
+                     const PodProfile& rules = {});
 
 // PodFacts() for many pods of one vocabulary. What follows from a spec alone is remembered of the
 // specs that were seen last, and found again when pods share them (api::Pod). It is no state:
-// copies start fresh, and the facts are those of PodFacts().
+// copies start fresh, and the facts are those of PodFacts() by the rules that it was made with.
 class PodTranslator {
  public:
   PodTranslator() = default;
-  PodTranslator(const PodTranslator& /*other*/) {}
+  explicit PodTranslator(PodProfiles rules) : rules_(std::move(rules)) {}
+  PodTranslator(const PodTranslator& other) : rules_(other.rules_) {}
   PodTranslator& operator=(const PodTranslator& other);
 
   // REQUIRES: the vocabulary of the calls before.
   [[nodiscard]] Result<model::PodUpsert> Facts(const api::Pod& pod, model::Vocabulary& vocabulary,
                                                std::vector<std::string>* left_out = nullptr);
 
+  // Of the pod's scheduler name.
+  [[nodiscard]] const PodProfile& RulesOf(const api::Pod& pod) const;
+
  private:
   static constexpr size_t kSpecsMax = 128;
 
+  PodProfiles rules_;
+  PodProfile usual_;
   std::vector<std::pair<Shared<api::PodSpec>, SpecFacts>> known_;
   size_t oldest_ = 0;  // What is replaced next.
 };

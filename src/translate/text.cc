@@ -34,6 +34,8 @@ constexpr Words kWords[] = {
      "node(s) were unschedulable"},
     {ReasonKind::kNodeName, "NodeName", "NodeName", "node(s) didn't match the requested node name"},
     {ReasonKind::kTaint, "Taint", "TaintToleration", "node(s) had untolerated taint(s)"},
+    {ReasonKind::kAddedAffinity, "AddedAffinity", "NodeAffinity",
+     "node(s) didn't match scheduler-enforced node affinity"},
     {ReasonKind::kAffinity, "Affinity", "NodeAffinity",
      "node(s) didn't match Pod's node affinity/selector"},
     {ReasonKind::kPorts, "Ports", "NodePorts",
@@ -308,7 +310,8 @@ std::vector<std::string> VerdictTexts(const model::State& state, model::ClassId 
     }
     return texts;
   }
-  const auto amounts = state.vocabulary().bundles.View(state.vocabulary().classes.at(c).requests);
+  const model::BundleTable& bundles = state.vocabulary().bundles;
+  const auto amounts = bundles.View(bundles.Asked(state.vocabulary().classes.at(c).requests));
   std::vector<model::ResourceId> lacking;
   for (uint64_t rest = verdict.lacking; rest != 0; rest &= rest - 1) {
     lacking.push_back(amounts[static_cast<size_t>(std::countr_zero(rest))].resource);

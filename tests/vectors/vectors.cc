@@ -325,7 +325,7 @@ class PodCheck {
       const place::SpreadParts parts = evaluator_.Parts(*state_, class_, n);
       const api::JsonObject& by_plugin = expected.as_object();
       One(by_plugin, "ImageLocality", {parts.images, parts.images});
-      One(by_plugin, "NodeResourcesFit", {parts.least_allocated, parts.least_allocated});
+      One(by_plugin, "NodeResourcesFit", {parts.fit, parts.fit});
       if (One(by_plugin, "NodeResourcesBalancedAllocation", {parts.balanced, parts.balanced})) {
         report_.Check<int64_t>("BalancedAllocation is skipped", parts.balanced_counts ? 0 : 1, 0);
       } else {
@@ -335,15 +335,16 @@ class PodCheck {
           {score.taints_raw, place::NormalTaints(score.taints_raw, extremes.taints_max)});
       One(by_plugin, "NodeAffinity",
           {score.affinity_raw, place::NormalAffinity(score.affinity_raw, extremes.affinity_max)});
-      int64_t total = evaluator_.Total(score, extremes);
+      const model::ScoreWeights& weights = state_->RulesOf(class_).weights;
+      int64_t total = evaluator_.Total(weights, score, extremes);
       const auto place = static_cast<size_t>(std::ranges::find(fitting, n) - fitting.begin());
       const api::Json* affinity_wanted = by_plugin.if_contains("InterPodAffinity");
       report_.Check<int64_t>(
           "InterPodAffinity normal", affinity.empty() ? 0 : affinity[place],
           affinity_wanted == nullptr ? 0 : affinity_wanted->as_array()[1].as_int64());
-      if (!affinity.empty()) total += place::kPodAffinityWeight * affinity[place];
+      if (!affinity.empty()) total += weights.pod_affinity * affinity[place];
       if (!spread.empty()) {
-        total += place::kSpreadWeight * spread[place];
+        total += weights.spread * spread[place];
         report_.Check("PodTopologySpread normal", int64_t{spread[place]},
                       by_plugin.at("PodTopologySpread").as_array()[1].as_int64());
       }

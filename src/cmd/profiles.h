@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "config/scheduler_configuration.h"
+#include "model/profile.h"
+#include "translate/pod_profile.h"
+
+namespace berth::cmd {
+
+// What profiles say, as the engine and the translation of pods take it: of those that are not as
+// the default one.
+struct Profiles {
+  std::vector<model::ProfileOptions> engine = {};
+  translate::PodProfiles pods = {};
+  bool preempt = false;  // Whether pods of any evict others.
+};
+
+// REQUIRES: completed, valid, nothing refused (config/effects.h).
+[[nodiscard]] Profiles ProfilesOf(const config::SchedulerConfiguration& configuration,
+                                  const config::FeatureGates& gates);
+
+}  // namespace berth::cmd
