@@ -64,8 +64,8 @@ class Volumes {
   static void Honour(api::PodSpec& spec);
 
   // Of pods that are yet to come, as their template in the namespace says: narrows its node
-  // affinity to where its volumes are. What it waits for instead, in kube-scheduler's words and the claim's
-  // name; empty: nothing, as one that is `placed`. Where its own claims, those of ephemeral
+  // affinity to where its volumes are. What it waits for instead, in kube-scheduler's words and the
+  // claim's name; empty: nothing, as one that is `placed`. Where its own claims, those of ephemeral
   // volumes, will have their volumes nobody knows: they wait for that.
   [[nodiscard]] std::string Resolve(std::string_view namespace_name, bool placed,
                                     api::PodSpec& spec) const;
