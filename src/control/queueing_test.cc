@@ -110,6 +110,7 @@ class Cluster {
   [[nodiscard]] const cycle::Engine& engine() const { return rig_.scheduler.engine(); }
   [[nodiscard]] bool IsPlaced() { return rig_.StageOf("u-w") >= model::PodStage::kInFlight; }
   [[nodiscard]] std::string Why() { return rig_.Get("/debug/why?pod=ns/w"); }
+  [[nodiscard]] std::string Metrics() { return rig_.Get("/metrics"); }
   void Wait() { rig_.Pass(Duration::Seconds(1)); }
 
  private:
@@ -175,6 +176,28 @@ TEST_P(Queueing, AnEventWakesWhomItCanHelp) {
   EXPECT_EQ(after.attempts - before.attempts, wakes ? 1u : 0u) << "who was tried";
   EXPECT_EQ(cluster.engine().CountMissedWakes(), 0u);
   EXPECT_EQ(after.missed_wakes, 0u);
+}
+
+// The metrics that kube-scheduler has for it, by its names.
+TEST(QueueingMetrics, TellWhyPodsCameAndWhoRefusesThem) {
+  Cluster cluster;
+  cluster.Node({});
+  cluster.Pod({.cpu_milli = 1500});
+  cluster.Wait();
+  const auto has = [&](const std::string& series) {
+    return cluster.Metrics().contains(series + "\n");
+  };
+  EXPECT_TRUE(has(R"(scheduler_queue_incoming_pods_total{event="PodAdd",queue="active"} 2)"));
+  EXPECT_TRUE(
+      has(R"(scheduler_unschedulable_pods{plugin="NodeAffinity",profile="default-scheduler"} 1)"))
+      << cluster.Metrics();
+  EXPECT_TRUE(has(
+      R"(scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="default-scheduler"} 1)"));
+  cluster.Node({.cpu = 2});
+  cluster.Wait();
+  EXPECT_TRUE(cluster.IsPlaced());
+  EXPECT_TRUE(has(R"(scheduler_queue_incoming_pods_total{event="NodeFreed",queue="active"} 1)"));
+  EXPECT_FALSE(cluster.Metrics().contains(R"(plugin="NodeResourcesFit")"));
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Row>& info) {

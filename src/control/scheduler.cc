@@ -721,7 +721,10 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
   for (const model::PodId pod : plan.evicted) FollowUp(pod);
   counters_.unschedulable += plan.refused.size();
   for (const model::PodRefused& refused : plan.refused) {
-    metrics_.FoundNoNode(state.UidOf(refused.pod_uid), SchedulerOf(refused.pod));
+    model::ReasonMask reasons = 0;
+    for (const model::Reason& reason : plan.refusals[refused.refusal].reasons)
+      reasons |= model::MaskOf(reason.kind);
+    metrics_.FoundNoNode(state.UidOf(refused.pod_uid), SchedulerOf(refused.pod), reasons);
     Bytes message = messages[refused.refusal];
     if (const model::LostPromise& lost = state.pods().at(refused.pod).lost;
         lost.why != model::ReasonKind::kNone) {
