@@ -254,7 +254,10 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     return;
   }
   if (barrier_.OnCallDone(now, event) || groups_.OnCallDone(now, event)) return;
-  if (volumes_ && volumes_->OnCallDone(event)) return;
+  if (volumes_) {
+    if (const auto watch = volumes_->WatchOf(event.call))
+      return OnVolumeWrite(now, *watch, event, out);
+  }
   if (quota_) {
     if (const auto result = quota_->OnCallDone(now, event)) return OnReservation(now, *result, out);
   }
@@ -319,13 +322,19 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   if (!waits) {
     status_.Forget(event.uid);
     if (!binder_.busy(event.uid)) metrics_.Forget(event.uid);
-    if (facts->terminating && pod->node_name.empty()) {
+    if (pod->node_name.empty()) {
       Withdraw(now, event.uid, out);
+    } else if (volumes_) {
+      volumes_->Withdraw(event.uid);  // Others were quicker.
+      ApplyAssumed(out);
     }
     return;
   }
   if (!facts->ours) NoteLeftAlone(*pod);
-  if (facts->ours && pod->spec->scheduling_gates.empty()) metrics_.Waits(now, event.uid);
+  if (facts->ours && pod->spec->scheduling_gates.empty() && !binder_.busy(event.uid) &&
+      IsPending(event.uid)) {
+    metrics_.Waits(now, event.uid);
+  }
   if (mine) OnWaitingPod(*pod);
 }
 
@@ -334,6 +343,11 @@ void Scheduler::ApplyStorage(const model::StorageFact& fact, env::Outbox& out) {
   Say(out, env::LogLevel::kError,
       fmt::format("{} is not used: the scheduler holds {} objects of its kind, as many as it can",
                   engine_.state().NameOf(fact.name), limits::kStorageRowsMax));
+}
+
+bool Scheduler::IsPending(std::string_view uid) const {
+  const model::PodId pod = engine_.state().FindPod(uid);
+  return pod.valid() && model::StageOf(engine_.state().pods().at(pod)) == model::PodStage::kPending;
 }
 
 void Scheduler::OnStorage(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
@@ -348,10 +362,21 @@ void Scheduler::OnStorage(Instant now, const client::ObjectEvent& event, env::Ou
     if (engine_.state().HasRoomForFact(fact)) Apply(fact);
 }
 
+// What it wrote is known before anything else is decided.
+void Scheduler::OnVolumeWrite(Instant now, client::WatchId watch, const client::CallDone& done,
+                              env::Outbox& out) {
+  if (done.outcome == client::Outcome::kDone) {
+    std::vector<client::Event> events;
+    client_.Learn(now, watch, done.response.body.view(), events);
+    Handle(now, events, out);
+  }
+  volumes_->OnCallDone(done);
+  PumpVolumes(now, out);
+}
+
 void Scheduler::PumpVolumes(Instant now, env::Outbox& out) {
   Volumes::Ended ended = volumes_->Take(now, engine_.state());
   for (Binder::Attempt& attempt : ended.ready) binder_.Bind(now, std::move(attempt), client_, out);
-  for (const Binder::Attempt& attempt : ended.given_up) Withdrawn(now, attempt);
   for (const auto& [attempt, code, message] : ended.refused) {
     Apply(model::BindOutcome{
         .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kRefused, .code = code, .at = now});
@@ -430,6 +455,7 @@ void Scheduler::OnWaitingPod(const api::Pod& pod) {
 }
 
 void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  if (volumes_) volumes_->NoteNodes();
   if (event.change == client::Change::kDeleted) {
     Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
     left_out_.erase(event.name);

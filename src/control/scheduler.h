@@ -207,9 +207,11 @@ class Scheduler final : public env::Actor {
                    env::Outbox& out);
   void OnWaitingPod(const api::Pod& pod);
   void NoteLeftAlone(const api::Pod& pod);
-  // A pod that waits for its claims.
   // Takes back a binding that was not sent.
   void Withdraw(Instant now, std::string_view uid, env::Outbox& out);
+  void OnVolumeWrite(Instant now, client::WatchId watch, const client::CallDone& done,
+                     env::Outbox& out);
+  [[nodiscard]] bool IsPending(std::string_view uid) const;
   void OnStorage(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void ApplyStorage(const model::StorageFact& fact, env::Outbox& out);
   // Sends the bindings whose volumes are there, and gives up those that get none.

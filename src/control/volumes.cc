@@ -149,14 +149,13 @@ std::optional<model::StorageFact> Volumes::FactOf(const client::ObjectEvent& eve
   }
   if (!fact || assumed_.empty()) return fact;
   if (event.watch != claims_watch_ && event.watch != volumes_watch_) return fact;
-  return Overlaid({.volume = event.watch == volumes_watch_, .name = name},
-                  object ? TextAt(*object, "metadata.resourceVersion") : std::string_view(),
-                  *std::move(fact));
+  return Overlaid({.volume = event.watch == volumes_watch_, .name = name}, *std::move(fact));
 }
 
 // ---- Observing ---------------------------------------------------------------------------------
 
 void Volumes::Observe(const client::ObjectEvent& event, const std::optional<Json>& object) {
+  changed_ = true;
   if (event.watch == claims_watch_) {
     const std::string key = KeyOf(event);
     if (object) return ObserveClaim(key, *object);
@@ -192,29 +191,14 @@ void Volumes::ObserveClaim(const std::string& key, const Json& claim) {
     Result<api::LabelQuery> query = api::QueryOf(api::LabelSelectorOf(*selector));
     facts.selector = query ? std::move(*query) : api::LabelQuery{.nothing = true};
   }
-  const auto known = claims_.find(key);
-  // The answer to a write may have come before the watch told of what was before it.
-  if (known != claims_.end() && known->second.uid == facts.uid &&
-      client::Version::Parse(facts.version)
-          .OlderThan(client::Version::Parse(known->second.version))) {
-    return;
-  }
   claims_[key] = std::move(facts);
 }
 
 void Volumes::ObserveVolume(const std::string& name, const Json& volume) {
-  const std::string uid(TextAt(volume, "metadata.uid"));
-  const std::string version(TextAt(volume, "metadata.resourceVersion"));
-  const auto known = volumes_.find(name);
-  // As of claims.
-  if (known != volumes_.end() && known->second.uid == uid &&
-      client::Version::Parse(version).OlderThan(client::Version::Parse(known->second.version))) {
-    return;
-  }
   ForgetVolume(name);
   Volume& facts = volumes_[name];
-  facts.uid = uid;
-  facts.version = version;
+  facts.uid = TextAt(volume, "metadata.uid");
+  facts.version = TextAt(volume, "metadata.resourceVersion");
   for (const Json& term : ArrayAt(volume, "spec.nodeAffinity.required.nodeSelectorTerms")) {
     facts.places.push_back({.match_expressions = RequirementsAt(term, "matchExpressions"),
                             .match_fields = RequirementsAt(term, "matchFields")});
@@ -465,19 +449,23 @@ bool Volumes::Assume(const Key& key, const std::string& pod, Assumed assumed) {
   return !fresh;
 }
 
-void Volumes::EndAssumed(const Held& held, bool came_true) {
+void Volumes::EndAssumed(const Held& held) {
   for (const Held::Want& want : held.wants) {
     const auto at = assumed_.find(KeyOfWant(want));
     if (at == assumed_.end() || at->second.pods.erase(held.attempt.pod.uid) == 0) continue;
-    // One that came true is left to the watch, which may not have told it yet.
-    if (!at->second.pods.empty() || came_true) continue;
-    facts_.push_back(std::move(at->second.observed));
-    assumed_.erase(at);
+    EndIfNobodys(at->first);
   }
 }
 
-model::StorageFact Volumes::Overlaid(const Key& key, std::string_view version,
-                                     model::StorageFact fact) {
+// A write that is on its way may still come true.
+void Volumes::EndIfNobodys(const Key& key) {
+  const auto at = assumed_.find(key);
+  if (at == assumed_.end() || !at->second.pods.empty() || IsAsked(key)) return;
+  facts_.push_back(std::move(at->second.observed));
+  assumed_.erase(at);
+}
+
+model::StorageFact Volumes::Overlaid(const Key& key, model::StorageFact fact) {
   const auto at = assumed_.find(key);
   if (at == assumed_.end()) return fact;
   Assumed& assumed = at->second;
@@ -485,9 +473,7 @@ model::StorageFact Volumes::Overlaid(const Key& key, std::string_view version,
   const auto* claim = std::get_if<model::VolumeClaim>(&fact.row);
   const bool says = volume != nullptr ? volume->claim.valid()
                                       : claim->selected_node.valid() || claim->volume.valid();
-  const bool is_after = !assumed.version.empty() && !client::Version::Parse(version).OlderThan(
-                                                        client::Version::Parse(assumed.version));
-  if (fact.gone || says || is_after) {
+  if (fact.gone || says) {
     assumed_.erase(at);
     return fact;
   }
@@ -513,6 +499,7 @@ void Volumes::Hold(Instant now, Binder::Attempt attempt, const Given& given,
   Held& held = at->second;
   held.until = now + kBindWithin;
   held.attempt = std::move(attempt);
+  changed_ = true;
   for (const auto& [claim, volume] : given) {
     const Held::Want want{
         .claim = std::string(state.NameOf(claim)),
@@ -531,13 +518,13 @@ void Volumes::Hold(Instant now, Binder::Attempt attempt, const Given& given,
     } else if (row.selected_node.valid()) {
       continue;
     }
-    if (!Assume(key, uid, std::move(assumed))) Write(now, want, held.attempt, client, out);
+    if (!Assume(key, uid, std::move(assumed))) Write(now, want, held, client, out);
   }
 }
 
 // What has changed since it was seen is not written over.
-void Volumes::Write(Instant now, const Held::Want& want, const Binder::Attempt& attempt,
-                    client::Client& client, env::Outbox& out) {
+void Volumes::Write(Instant now, const Held::Want& want, Held& held, client::Client& client,
+                    env::Outbox& out) {
   const auto claim = claims_.find(want.claim);
   const auto volume = volumes_.find(want.volume);
   if (claim == claims_.end() || (!want.volume.empty() && volume == volumes_.end())) return;
@@ -554,7 +541,7 @@ void Volumes::Write(Instant now, const Held::Want& want, const Binder::Attempt& 
         {.group = "", .version = "v1", .plural = "persistentvolumeclaims"},
         {.namespace_name = namespace_name, .name = name}, client::PatchType::kMerge,
         fmt::format(R"({{"metadata":{{{},"annotations":{{"{}":{}}}}}}})", head(claim->second),
-                    api::kSelectedNode, client::JsonString(attempt.node)));
+                    api::kSelectedNode, client::JsonString(held.attempt.node)));
   } else {
     // Of a volume that was meant for the claim by whoever made it, it isn't said that it was bound
     // by us.
@@ -571,30 +558,34 @@ void Volumes::Write(Instant now, const Held::Want& want, const Binder::Attempt& 
                     client::JsonString(name), head(claim->second)));
   }
   request.priority = client::Priority::kHigh;
-  calls_.emplace(client.Call(now, std::move(request), out).value,
-                 Call{.uid = attempt.pod.uid, .key = KeyOfWant(want)});
+  const uint64_t call = client.Call(now, std::move(request), out).value;
+  calls_.emplace(call, Call{.uid = held.attempt.pod.uid, .key = KeyOfWant(want)});
+  ++asked_[KeyOfWant(want)];
+  held.calls.insert(call);
 }
 
-bool Volumes::OnCallDone(const client::CallDone& done) {
+std::optional<client::WatchId> Volumes::WatchOf(env::CallId call) const {
+  const auto at = calls_.find(call.value);
+  if (at == calls_.end()) return std::nullopt;
+  return at->second.key.volume ? volumes_watch_ : claims_watch_;
+}
+
+void Volumes::OnCallDone(const client::CallDone& done) {
+  changed_ = true;
   const auto at = calls_.find(done.call.value);
-  if (at == calls_.end()) return false;
+  CHECK(at != calls_.end());
   const Call call = std::move(at->second);
   calls_.erase(at);
-  if (done.outcome == client::Outcome::kDone) {
-    const Result<Json> object = codec::ParseJson(done.response.body.view());
-    if (!object) return true;
-    call.key.volume ? ObserveVolume(call.key.name, *object) : ObserveClaim(call.key.name, *object);
-    if (const auto assumed = assumed_.find(call.key); assumed != assumed_.end())
-      assumed->second.version = TextAt(*object, "metadata.resourceVersion");
-  } else if (const auto held = held_.find(call.uid); held != held_.end()) {
-    held->second.failed = true;
-    if (done.outcome == client::Outcome::kRefused) {
-      const client::ApiStatus status = client::StatusOf(done.response);
-      held->second.code = status.code;
-      held->second.message = status.message;
-    }
-  }
-  return true;
+  if (const auto asked = asked_.find(call.key); --asked->second == 0) asked_.erase(asked);
+  EndIfNobodys(call.key);
+  const auto held = held_.find(call.uid);
+  // Of a binding that was given up meanwhile, and maybe decided anew.
+  if (held == held_.end() || held->second.calls.erase(done.call.value) == 0) return;
+  if (done.outcome == client::Outcome::kDone) return;
+  const client::ApiStatus status = client::StatusOf(done.response);
+  held->second.failed = true;
+  held->second.code = status.code;
+  held->second.message = status.message.empty() ? "no answer" : status.message;
 }
 
 std::optional<bool> Volumes::IsThere(const Claim& claim, std::string_view node,
@@ -612,45 +603,56 @@ bool Volumes::IsReady(const Held& held, const model::State& state) const {
   });
 }
 
-bool Volumes::IsAsked(const Key& key) const {
-  return std::ranges::any_of(calls_, [&](const auto& call) { return call.second.key == key; });
-}
-
 // A claim is gone, got a volume elsewhere, or was taken off the node: there no volume can be made.
 // Or the volume that it was to get is gone, or another's.
-bool Volumes::IsLost(const Held& held, const model::State& state) const {
-  return held.failed || std::ranges::any_of(held.wants, [&](const Held::Want& want) {
-           const auto claim = claims_.find(want.claim);
-           if (claim == claims_.end() || claim->second.deleted ||
-               !IsThere(claim->second, held.attempt.node, state).value_or(true)) {
-             return true;
-           }
-           if (claim->second.bound || IsAsked(KeyOfWant(want))) return false;
-           if (want.volume.empty()) return claim->second.selected_node != held.attempt.node;
-           const auto volume = volumes_.find(want.volume);
-           return volume == volumes_.end() || volume->second.claim != want.claim ||
-                  volume->second.claim_uid != claim->second.uid;
-         });
+std::string Volumes::WhyLost(const Held::Want& want, std::string_view node,
+                             const model::State& state) const {
+  const auto claim = claims_.find(want.claim);
+  if (claim == claims_.end() || claim->second.deleted)
+    return fmt::format("persistentvolumeclaim \"{}\" is gone", want.claim);
+  if (!IsThere(claim->second, node, state).value_or(true))
+    return fmt::format("claim \"{}\" is bound to volume \"{}\", which can't be used on node \"{}\"",
+                       want.claim, claim->second.volume, node);
+  if (claim->second.bound || IsAsked(KeyOfWant(want))) return {};
+  if (want.volume.empty()) {
+    if (claim->second.selected_node == node) return {};
+    return fmt::format("no volume is made for claim \"{}\" on node \"{}\"", want.claim, node);
+  }
+  const auto volume = volumes_.find(want.volume);
+  if (volume != volumes_.end() && volume->second.claim == want.claim &&
+      volume->second.claim_uid == claim->second.uid) {
+    return {};
+  }
+  return fmt::format("volume \"{}\" is not to be had for claim \"{}\" any more", want.volume,
+                     want.claim);
+}
+
+std::string Volumes::WhyLost(Instant now, const Held& held, const model::State& state) const {
+  if (held.failed) return held.message;
+  for (const Held::Want& want : held.wants) {
+    if (std::string why = WhyLost(want, held.attempt.node, state); !why.empty()) return why;
+  }
+  if (now < held.until) return {};
+  return fmt::format("claims were not bound within {} s", kBindWithin.ns / 1'000'000'000);
 }
 
 Volumes::Ended Volumes::Take(Instant now, const model::State& state) {
   Ended ended;
+  if (!std::exchange(changed_, false) && now < wake_at()) return ended;
   for (auto at = held_.begin(); at != held_.end();) {
     Held& held = at->second;
     const bool ready = IsReady(held, state);
-    if (!ready && !IsLost(held, state) && now < held.until) {
+    std::string why = ready ? std::string() : WhyLost(now, held, state);
+    if (!ready && why.empty()) {
       ++at;
       continue;
     }
-    EndAssumed(held, ready);
+    EndAssumed(held);
     if (ready) {
       ended.ready.push_back(std::move(held.attempt));
-    } else if (held.code != 0) {
-      ended.refused.push_back({.attempt = std::move(held.attempt),
-                               .code = held.code,
-                               .message = std::move(held.message)});
     } else {
-      ended.given_up.push_back(std::move(held.attempt));
+      ended.refused.push_back(
+          {.attempt = std::move(held.attempt), .code = held.code, .message = std::move(why)});
     }
     at = held_.erase(at);
   }
@@ -666,7 +668,7 @@ Instant Volumes::wake_at() const {
 std::optional<Binder::Attempt> Volumes::Withdraw(std::string_view uid) {
   const auto at = held_.find(uid);
   if (at == held_.end()) return std::nullopt;
-  EndAssumed(at->second, /*came_true=*/false);
+  EndAssumed(at->second);
   Binder::Attempt attempt = std::move(at->second.attempt);
   held_.erase(at);
   return attempt;
@@ -717,11 +719,13 @@ void Volumes::AddTo(Hasher& hasher) const {
   hasher.Add(assumed_.size());
   for (const auto& [key, assumed] : assumed_) {
     hasher.Add(key.volume).Add(key.name).Add(assumed.claim_uid);
-    hasher.Add(assumed.name.value).AddVersion(assumed.version).Add(assumed.pods.size());
+    hasher.Add(assumed.name.value).Add(assumed.pods.size());
   }
-  hasher.Add(calls_.size());
-  for (const auto& [id, call] : calls_)
-    hasher.AddCall(id).Add(call.uid).Add(call.key.volume).Add(call.key.name);
+  hasher.Add(changed_);
+  hasher.AddEach(calls_, [](Hasher& one, const auto& entry) {
+    const auto& [id, call] = entry;
+    one.AddCall(id).Add(call.uid).Add(call.key.volume).Add(call.key.name);
+  });
 }
 
 }  // namespace berth::control

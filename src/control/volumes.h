@@ -35,11 +35,13 @@ namespace berth::control {
 //   one that is to be made      the node is written on the claim (selected-node)
 //
 // and the binding waits here, at most kBindWithin, until the volume controller has bound them; the
-// engine knows it as on its way. Meanwhile the engine is told what was written as if it had been
-// seen, so that no other pod gets the same: what a watch tells late does not end that, only what is
-// not older than the written object, or names a claim or node itself (E09). The binding is given
-// up, as one that was never sent, when a claim doesn't take the node, is bound to a volume that
-// can't be used there, or is gone, or its volume becomes another's. A copyable value.
+// engine knows it as on its way. What is to be written the engine is told at once as if it had been
+// seen, so that no other pod gets the same, until the object says so itself or the write is known
+// to have failed: nothing else that happens to the object ends it (E09). The answer to a write is
+// learned as a watch's event is (client::Client::Learn), so what is written next is fenced by what
+// was decided on. The binding is refused, and tried again later, when a write fails, a claim
+// doesn't take the node, is bound to a volume that can't be used there, or is gone, its volume
+// becomes another's, or nothing comes of it in time. A copyable value.
 class Volumes {
  public:
   static constexpr Duration kBindWithin = Duration::Minutes(10);
@@ -81,8 +83,8 @@ class Volumes {
   // Holds the binding back. REQUIRES: it is not held; `given` is of GivenOn(), not empty.
   void Hold(Instant now, Binder::Attempt attempt, const Given& given, const model::State& state,
             client::Client& client, env::Outbox& out);
-  // Bindings that can be sent now, and those that came to nothing: for what became of the claims,
-  // or because a write of Hold()'s was refused. The state knows the nodes.
+  // Bindings that can be sent now, and those that came to nothing, with why and the code of a write
+  // that was refused. The state knows the nodes.
   struct Refused {
     Binder::Attempt attempt;
     int code = 0;
@@ -90,13 +92,17 @@ class Volumes {
   };
   struct Ended {
     std::vector<Binder::Attempt> ready;
-    std::vector<Binder::Attempt> given_up;
     std::vector<Refused> refused;
   };
+  // A node is otherwise than before.
+  void NoteNodes() { changed_ = true; }
   [[nodiscard]] Ended Take(Instant now, const model::State& state);
   [[nodiscard]] Instant wake_at() const;
-  // True when the call was one of Hold()'s.
-  bool OnCallDone(const client::CallDone& done);
+  // By which watch the object is known that the call writes, if it is one of Hold()'s. What comes
+  // back of a write that was done is to be learned before OnCallDone.
+  [[nodiscard]] std::optional<client::WatchId> WatchOf(env::CallId call) const;
+  // REQUIRES: WatchOf() knows it.
+  void OnCallDone(const client::CallDone& done);
   // Takes a binding back that is held. Nothing when there is none.
   std::optional<Binder::Attempt> Withdraw(std::string_view uid);
   std::vector<Binder::Attempt> WithdrawNode(std::string_view node);
@@ -151,17 +157,17 @@ class Volumes {
       std::string volume;  // Empty: one is to be made.
     };
     std::vector<Want> wants;
-    bool failed = false;  // A write had no effect, or an unknown one.
-    int code = 0;         // Of a write that was refused; 0: none was.
-    std::string message;  // Likewise.
+    std::set<uint64_t> calls;  // Its writes that are on their way.
+    bool failed = false;       // One had no effect, or an unknown one.
+    int code = 0;              // Its answer's; 0: there was none.
+    std::string message;       // Likewise.
   };
   // What a claim or volume is taken for, though no watch has told it yet.
   struct Assumed {
     model::StorageFact observed;
     model::NameId name;          // Of the claim that the volume names, or the node of the claim.
     std::string claim_uid;       // Of a volume.
-    std::string version;         // Of the written object; empty: not known yet.
-    std::set<std::string> pods;  // Who hold on to it, by uid; none: it came true.
+    std::set<std::string> pods;  // Who hold on to it, by uid.
   };
   // A claim's or a volume's name.
   struct Key {
@@ -178,12 +184,12 @@ class Volumes {
   [[nodiscard]] static model::StorageFact With(const Assumed& assumed);
   // Whether it is held already by others.
   bool Assume(const Key& key, const std::string& pod, Assumed assumed);
-  void EndAssumed(const Held& held, bool came_true);
+  void EndAssumed(const Held& held);
+  void EndIfNobodys(const Key& key);
   std::vector<Binder::Attempt> WithdrawThese(const std::vector<std::string>& pods);
-  [[nodiscard]] model::StorageFact Overlaid(const Key& key, std::string_view version,
-                                            model::StorageFact fact);
-  void Write(Instant now, const Held::Want& want, const Binder::Attempt& attempt,
-             client::Client& client, env::Outbox& out);
+  [[nodiscard]] model::StorageFact Overlaid(const Key& key, model::StorageFact fact);
+  void Write(Instant now, const Held::Want& want, Held& held, client::Client& client,
+             env::Outbox& out);
   // What one claim asks of a node; or what it waits for.
   struct Demand {
     Terms terms;
@@ -213,8 +219,11 @@ class Volumes {
   [[nodiscard]] std::optional<bool> IsThere(const Claim& claim, std::string_view node,
                                             const model::State& state) const;
   [[nodiscard]] bool IsReady(const Held& held, const model::State& state) const;
-  [[nodiscard]] bool IsLost(const Held& held, const model::State& state) const;
-  [[nodiscard]] bool IsAsked(const Key& key) const;
+  // Why nothing will come of it; empty: something may.
+  [[nodiscard]] std::string WhyLost(Instant now, const Held& held, const model::State& state) const;
+  [[nodiscard]] std::string WhyLost(const Held::Want& want, std::string_view node,
+                                    const model::State& state) const;
+  [[nodiscard]] bool IsAsked(const Key& key) const { return asked_.contains(key); }
 
   client::WatchId claims_watch_;  // Immutable after construction, as those below.
   client::WatchId volumes_watch_;
@@ -235,6 +244,8 @@ class Volumes {
     Key key;
   };
   std::map<uint64_t, Call> calls_;
+  std::map<Key, uint32_t> asked_;  // Calls, by what they write.
+  bool changed_ = false;           // Whether Take() may find something that it did not before.
 };
 
 }  // namespace berth::control

@@ -231,6 +231,8 @@ TEST_F(VolumesTest, ANodeThatGetsNoVolumeIsGivenUp) {
   rig_.Settle();
   SeeClaim(ClaimJson(6, "", R"("storageClassName":"late")"));
   rig_.Settle();
+  EXPECT_EQ(rig_.TakeOf("/persistentvolumeclaims/data").call.value, 0u) << "not at once";
+  rig_.Pass(Duration::Seconds(2));
   patch = rig_.TakeOf("/persistentvolumeclaims/data");
   ASSERT_NE(patch.call.value, 0u) << "decided anew";
   rig_.Answer(
@@ -239,6 +241,8 @@ TEST_F(VolumesTest, ANodeThatGetsNoVolumeIsGivenUp) {
   // The provisioner can't, and says so.
   SeeClaim(ClaimJson(8, "", R"("storageClassName":"late")"));
   rig_.Settle();
+  EXPECT_NE(Why().find(R"(no volume is made for claim)"), std::string::npos) << Why();
+  rig_.Pass(Duration::Seconds(4));
   patch = rig_.TakeOf("/persistentvolumeclaims/data");
   ASSERT_NE(patch.call.value, 0u);
   // Or never answers.
@@ -418,11 +422,77 @@ TEST_F(PreparedVolumesTest, WhatOnePodGetsNoOtherDoes) {
     EXPECT_EQ(rig_.Held("h1"), 500);
     EXPECT_EQ(TakenFor("one").call.value, 0u);
     const std::string first = claim == "data" ? "p" : "q";
+    rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
     rig_.Event("pods", "DELETED", PodJson({.name = first, .uid = "u-" + first, .version = 112}));
     rig_.Settle();
     EXPECT_EQ(rig_.Held("h1"), 500) << "the other";
     EXPECT_EQ(ClaimOf("one"), claim == "data" ? "more" : "data");
   }
+}
+
+// What is written next is fenced by what was decided on: a claim that another has got meanwhile is
+// not written over, though the pod that it was written for is gone.
+TEST_F(PreparedVolumesTest, WhatWasWrittenForAPodThatWentIsNotWrittenOver) {
+  for (const bool done : {true, false}) {
+    SCOPED_TRACE(done);
+    Rebuild();
+    SeeVolume(FreeJson("one", "9Gi", R"("h1")"));
+    SeeClaim(LocalClaim(5, "5Gi"));
+    SeeClaim(Named("more", LocalClaim(5, "5Gi")));
+    SeePod();
+    const env::SendRequest patch = TakenFor("one");
+    ASSERT_EQ(ClaimIn(patch), "data");
+    rig_.Event("pods", "DELETED", PodJson({.version = 112}));
+    rig_.Event("pods", "ADDED",
+               PodJson({.name = "q",
+                        .uid = "u-q",
+                        .version = 113,
+                        .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":)"
+                                      R"({"claimName":"more"}}])"}));
+    EXPECT_EQ(TakenFor("one").call.value, 0u) << "the write may come true";
+    if (done) {
+      rig_.Answer(patch, 200, MeantJson("one", "9Gi", "h1", "u-data", "ns/data", 130));
+    } else {
+      rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
+    }
+    rig_.Settle();
+    EXPECT_EQ(ClaimOf("one"), done ? "" : "more");
+  }
+}
+
+// A write that fails after the binding was sent leaves nothing behind.
+TEST_F(PreparedVolumesTest, AVolumeThatWasNotNeededIsFreeAgain) {
+  SeeVolume(FreeJson("one", "9Gi", R"("h1")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  const env::SendRequest patch = TakenFor("one");
+  SeeVolume(MeantJson("two", "9Gi", "h1", "u-data", "ns/data", 121));
+  SeeClaim(Bound(8, "two"));
+  EXPECT_EQ(Placed(), "h1");
+  rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
+  SeeVolume(FreeJson("one", "9Gi", R"("h1")", "host", 122));
+  SeeClaim(Named("more", LocalClaim(9, "5Gi")));
+  rig_.Event("pods", "ADDED",
+             PodJson({.name = "q",
+                      .uid = "u-q",
+                      .version = 113,
+                      .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":)"
+                                    R"({"claimName":"more"}}])"}));
+  EXPECT_EQ(ClaimOf("one"), "more");
+}
+
+// A hot loop of writes against a server that fails would be one a round trip.
+TEST_F(PreparedVolumesTest, AServerThatFailsIsNotAskedAtOnceAgain) {
+  SeeVolume(FreeJson("one", "9Gi", R"("h1")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  rig_.Answer(TakenFor("one"), 500, R"({"kind":"Status","message":"webhook","code":500})");
+  rig_.Settle();
+  EXPECT_EQ(TakenFor("one").call.value, 0u);
+  EXPECT_NE(rig_.TakeOf("/status").request.body.view().find("binding volumes: webhook"),
+            std::string_view::npos);
+  rig_.Pass(Duration::Seconds(2));
+  EXPECT_EQ(ClaimOf("one"), "data");
 }
 
 TEST_F(PreparedVolumesTest, WhoseVolumeCantBeWrittenIsToldAndTriedLater) {
@@ -562,6 +632,8 @@ TEST_F(PreparedVolumesTest, AClaimThatGotItsVolumeElsewhereGivesTheNodeUp) {
       EXPECT_EQ(rig_.Held("h1"), 500);
       SeeVolume(meant);
     }
+    EXPECT_EQ(Placed(), "");
+    rig_.Pass(Duration::Seconds(2));
     EXPECT_EQ(Placed(), "h3");
     EXPECT_EQ(rig_.Held("h1"), 0);
   }

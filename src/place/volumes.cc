@@ -313,8 +313,11 @@ std::optional<std::vector<VolumeQuery::Given>> VolumeQuery::GivenOn(NodeId n) co
   if (Binding(n) != 0) return std::nullopt;
   std::vector<Given> given;
   const std::optional<std::vector<Pair>> pairs = PairsOn(n);
-  for (const Pair& pair : *pairs)
+  for (const Pair& pair : *pairs) {
+    // A claim that two of its volumes name gets one.
+    if (std::ranges::find(given, pair.claim->name, &Given::claim) != given.end()) continue;
     given.push_back({.claim = pair.claim->name, .volume = pair.volume});
+  }
   return given;
 }
 
