@@ -30,6 +30,38 @@ spec:
 """
 
 
+# kube-scheduler does not begin before it has listed the claims of devices, which `berth up` does not serve.
+# Of these kinds nothing is asked but that there are none.
+DEVICE_KINDS = {
+    "DeviceClass": ("deviceclasses", "Cluster"),
+    "ResourceClaim": ("resourceclaims", "Namespaced"),
+    "ResourceSlice": ("resourceslices", "Cluster"),
+}
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: {plural}.resource.k8s.io
+  annotations: {{api-approved.kubernetes.io: "unapproved, for a test"}}
+spec:
+  group: resource.k8s.io
+  scope: {scope}
+  names: {{plural: {plural}, singular: {singular}, kind: {kind}, listKind: {kind}List}}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+"""
+
+
+def device_definitions():
+    return "---\n".join(
+        DEFINITION.format(kind=kind, singular=kind.lower(), plural=plural, scope=scope)
+        for kind, (plural, scope) in DEVICE_KINDS.items()
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Place:
     """What a cluster is made of."""
@@ -82,6 +114,7 @@ class Embedded:
         others = [] if self.place.scheduler == "berth" else ["--no-scheduler"]
         self.up.start("--in-memory", f"--nodes={NODES_COUNT}", JOBS_END, *others)
         if others:
+            Kubectl(self.programs["kubectl"], self.up.kubeconfig).run("apply", "-f", "-", text=device_definitions())
             self.parts.start("kube-scheduler", *kube_scheduler(self.programs, self.up.kubeconfig))
         return self.up.kubeconfig
 
@@ -171,3 +204,8 @@ def prepare(place, program, kubeconfig):
     if place.has_stand_ins:
         kubectl.run("apply", "-f", "-", text=STAND_INS)
         harness.wait_until("what all nodes run does", kubectl.stand_ins_run)
+
+
+def wait_until_tidy(program, kubeconfig):
+    """Waits until no node has a taint of an earlier test."""
+    harness.wait_until("the nodes are ready", Kubectl(program, kubeconfig).nodes_are_ready)

@@ -34,7 +34,7 @@ SCHEDULING = verdicts.Form(
     tiers=tuple(f"{scheduler}/{place}" for place in PLACES for scheduler in SCHEDULERS),
     explained=tuple(f"{scheduler}/{place}" for place in PLACES for scheduler in SCHEDULERS),
     paced_by="berth/embedded",
-    sample_every=2,
+    sample_every=3,
     header="""\
 # Kubernetes' tests of [sig-scheduling] but for the alpha ones: with kube-scheduler and with berth on
 # the genuine parts with the nodes of `berth nodes`, the same with KWOK's nodes, the same on `berth up`;

@@ -55,8 +55,8 @@ class Lane(threading.Thread):
     def run(self):
         try:
             kubeconfig = self.cluster.start()
+            self.prepare(kubeconfig)
             while (name := self.deal.next()) is not None:
-                self.prepare(kubeconfig)
                 self.deal.take(name, self.outcome_of(name, kubeconfig))
         except BaseException as error:  # noqa: BLE001  run() raises it in the main thread.
             self.error = error
@@ -67,6 +67,7 @@ class Lane(threading.Thread):
         environments.prepare(self.place, self.paths["kubectl"], kubeconfig)
 
     def outcome_of(self, name, kubeconfig):
+        environments.wait_until_tidy(self.paths["kubectl"], kubeconfig)
         directory = self.directory / verdicts.file_name(name)
         directory.mkdir()
         self.running = suite.Run(suite.command(self.paths, [name], 1, kubeconfig, directory), directory)
