@@ -1,0 +1,109 @@
+"""What breaks. Each scenario is given a stage (rig, load, observer, seeded chance) and returns what it did."""
+
+import os
+import signal
+import time
+
+import harness
+import rig as rigs
+
+ALONE = "--leader-elect=false"
+
+
+def killed(stage, short):
+    """kill -9 of berth at random moments, and a start right after"""
+    berth = stage.berth(ALONE)
+    times = 8 if short else 100
+    for _ in range(times):
+        time.sleep(stage.moment(0.05, 1.5))
+        berth.kill()
+        berth.start()
+    return f"{times} kills"
+
+
+def api_server(stage, short):
+    """kill -9 of the API server, and a start right after"""
+    stage.berth(ALONE)
+    times = 1 if short else 5
+    for _ in range(times):
+        time.sleep(stage.moment(1, 5))
+        stage.rig.restart_api_server()
+    time.sleep(2)
+    return f"{times} kills of kube-apiserver"
+
+
+def etcd(stage, short):
+    """etcd stopped (SIGSTOP) and continued"""
+    stage.berth(ALONE)
+    pause = 5 if short else 30
+    pid = stage.rig.process("etcd")
+    for _ in range(1 if short else 2):
+        time.sleep(stage.moment(1, 3))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(pause)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    time.sleep(2)
+    return f"{1 if short else 2} times {pause} s"
+
+
+def watches(stage, short):
+    """all watches cut every second"""
+    stage.berth(ALONE)
+    times = 5 if short else 60
+    for _ in range(times):
+        time.sleep(1)
+        stage.rig.proxy.cut_watches()
+    return f"{times} cuts"
+
+
+def errors(stage, short):
+    """requests refused with 409, 429 and 500, lost on the way, done without an answer, or done late"""
+
+    def decide(method, path):
+        if "/events" in path:
+            return None
+        drawn = stage.proxy_chance.random()
+        chances = ((0.04, 409), (0.04, 429), (0.04, 500), (0.04, "lose-request"), (0.04, "lose-answer"), (0.01, "hold"))
+        for chance, fault in chances:
+            if fault == "hold" and method == "GET":
+                continue
+            if drawn < chance:
+                return fault
+            drawn -= chance
+        return None
+
+    stage.berth(ALONE)
+    stage.rig.proxy.decide = decide
+    seconds = 6 if short else 60
+    time.sleep(seconds)
+    stage.rig.proxy.decide = lambda method, path: None
+    return f"{seconds} s"
+
+
+def leader(stage, short):
+    """of two replicas the leader stopped (SIGSTOP) past its lease, and continued"""
+    replicas = [stage.berth(*rigs.LEASE_TIMES), stage.berth(*rigs.LEASE_TIMES)]
+    times = 1 if short else 10
+
+    def leading(besides=None):
+        return next((r for r in replicas if r is not besides and r.leads()), None)
+
+    for _ in range(times):
+        first = harness.wait_until("one leads", leading)
+        time.sleep(stage.moment(0.5, 3))
+        pid = first.process.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            harness.wait_until("the other leads", lambda: leading(first), 60)
+            time.sleep(stage.moment(0, 1))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    time.sleep(2)
+    return f"{times} leaders stopped"
+
+
+SCENARIOS = {"killed": killed, "api-server": api_server, "etcd": etcd, "watches": watches, "errors": errors, "leader": leader}
+# Of these a write can arrive after whoever sent it went on without it.
+LATE_WRITES = {"errors": "hold of a binding", "leader": None}
