@@ -29,6 +29,8 @@ class Step:
     what: str
     requests: list = dataclasses.field(default_factory=list)
     pod: dict | None = None  # Without a name and schedulerName.
+    evicts: bool = False  # It may evict others, and does not stay.
+    started: str = ""  # What its status says, once it is placed.
     stays: bool = False  # Where it is placed.
     waits: bool = False  # Where it is not.
 
@@ -58,8 +60,10 @@ class History:
         self.standing = {}
         self.shapes = []
         self.made = 0
-        # Who waits is promised room that is being left, which the other scheduler doesn't see: one or the other.
-        self.some_leave = bool(self.rng.randrange(2))
+        # Who waits is promised room that is being left, which the other scheduler doesn't see, and takes what is left
+        # for a moment: one of the three.
+        kind = self.rng.choice(("leave", "wait", "evict"))
+        self.some_leave, self.some_wait, self.some_evict = kind == "leave", kind == "wait", kind == "evict"
 
     # What is there before the first step.
 
@@ -183,8 +187,16 @@ class History:
             pod = pods.make(self.rng, NAMESPACES, sorted(self.nodes))
             self.shapes = (self.shapes + [pod])[-12:]
         waiting = sum(s.node is None for s in self.standing.values())
-        waits = not self.some_leave and waiting < 4 and self.rng.random() < 0.2
-        return Step("ask", pod=pod, stays=self.rng.random() < 0.7, waits=waits)
+        waits = self.some_wait and waiting < 4 and self.rng.random() < 0.2
+        stays = self.rng.random() < (0.9 if self.some_evict else 0.7)
+        if self.some_evict and self.rng.random() < 0.5:
+            preemptor = pod["spec"] | {"priorityClassName": self.rng.choice(("above-low", "top"))}
+            return Step("ask", pod=pod | {"spec": preemptor}, evicts=True)
+        return Step("ask", pod=pod, stays=stays, waits=waits, started=self.started())
+
+    def started(self):
+        """Few times, so that some are equal."""
+        return f"2026-01-01T00:00:{self.rng.randrange(4):02d}Z"
 
     def change_node(self):
         name = self.rng.choice(sorted(self.nodes)) if self.nodes else None
@@ -266,7 +278,8 @@ class History:
         self.made += 1
         pod = {"metadata": pod["metadata"] | {"name": name}, "spec": pod["spec"] | {"schedulerName": FOREIGN, "nodeName": node}}
         self.standing[(namespace, name)] = Standing(namespace, name, node)
-        return Step("a pod of others", [Request("POST", pods_path(namespace), pod)])
+        started = merge(f"{pods_path(namespace, name)}/status", {"status": {"startTime": self.started()}})
+        return Step("a pod of others", [Request("POST", pods_path(namespace), pod), started])
 
     def namespace_changes(self):
         name = self.rng.choice(NAMESPACES)

@@ -30,6 +30,10 @@ NAMES = {"genuine": "default-scheduler", "berth": "berth"}
 # Controllers that would serve these plugins do not run.
 WITHOUT = "--api-server-flag=--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
 ANSWER_SECONDS_MAX = 60
+# How long a promise may follow the words, and one eviction the other; one that comes later is a difference.
+NOMINATION_SECONDS = 1
+VICTIM_SECONDS = 0.3
+MERGE = "application/merge-patch+json"
 METRICS_THAT_COUNT_BUGS = ("berth_missed_wakes_total", "berth_audit_findings_total")
 
 
@@ -67,6 +71,10 @@ class Pods(threading.Thread):
                     self.pods[key(event["object"])] = event["object"]
                 self.changed.notify_all()
 
+    def copy(self):
+        with self.changed:
+            return dict(self.pods)
+
     def end(self):
         if self.socket is not None:
             with contextlib.suppress(OSError):
@@ -76,17 +84,26 @@ class Pods(threading.Thread):
 
     def wait(self, what, condition):
         """The first true value of condition(pods)."""
+        value = self.holds(condition, ANSWER_SECONDS_MAX)
+        if not value:
+            raise harness.Failure(f"not within {ANSWER_SECONDS_MAX} s: {what}")
+        return value
+
+    def holds(self, condition, seconds):
+        """The same; false when there is none within so long."""
         with self.changed:
-            value = self.changed.wait_for(lambda: self.failure or condition(self.pods), ANSWER_SECONDS_MAX)
+            value = self.changed.wait_for(lambda: self.failure or condition(self.pods), seconds)
             if self.failure:
                 raise harness.Failure(f"the watch ended: {self.failure}")
-            if not value:
-                raise harness.Failure(f"not within {ANSWER_SECONDS_MAX} s: {what}")
             return value
 
 
 def key(pod):
     return pod["metadata"]["namespace"], pod["metadata"]["name"]
+
+
+def nominated(pod):
+    return pod["status"].get("nominatedNodeName")
 
 
 def verdict_of(pod):
@@ -150,6 +167,8 @@ class Rig:
         for value, name in enumerate(("low", "middle", "high"), 1):
             made = {"metadata": {"name": name}, "value": 100 * value, "preemptionPolicy": "Never"}
             self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", made)
+        for value, name in ((150, "above-low"), (1000, "top")):
+            self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
         heavy = {"metadata": {"name": "heavy"}, "handler": "heavy", "overhead": {"podFixed": {"cpu": "250m", "memory": "120Mi"}}}
         self.send("POST", "/apis/node.k8s.io/v1/runtimeclasses", heavy)
 
@@ -169,6 +188,44 @@ class Rig:
         made = {"metadata": pod["metadata"] | {"name": name}, "spec": pod["spec"] | {"schedulerName": NAMES[side]}}
         self.send("POST", f"/api/v1/namespaces/{namespace}/pods", made)
         return self.pods.wait(f"{side} decides about {name}: {json.dumps(made)}", lambda pods: verdict_of(pods.get((namespace, name))))
+
+    def ask_preemptor(self, side, pod, name):
+        """The same of one that may evict; whom it evicts is there again afterwards, and it is not."""
+        namespace = pod["metadata"]["namespace"]
+        before = self.pods.copy()
+        verdict = self.ask(side, pod, name)
+        victims = frozenset()
+        if verdict.node is None:
+            # The promise and the evictions may follow the words.
+            self.pods.holds(lambda pods: nominated(pods[namespace, name]), NOMINATION_SECONDS)
+            promised = nominated(self.pods.copy()[namespace, name])
+            if promised:
+                victims = self.victims(before)
+                verdict = verdicts.Verdict(message=verdict.message, promised=promised, victims=victims)
+        self.remove(namespace, name)
+        for victim in sorted(victims):
+            self.remove(*victim)
+            self.restore(before[victim])
+        return verdict, before
+
+    def victims(self, before):
+        """Who is evicted, once that is somebody and nobody follows."""
+        found = frozenset()
+        while True:
+            evicted = lambda pods: frozenset(k for k, p in pods.items() if k in before and "deletionTimestamp" in p["metadata"])
+            more = self.pods.holds(lambda pods: evicted(pods) - found, VICTIM_SECONDS if found else ANSWER_SECONDS_MAX)
+            if not more:
+                return found
+            found |= more
+
+    def restore(self, pod):
+        """Makes a pod again, as it was but for its identity."""
+        namespace, name = key(pod)
+        metadata = {k: v for k, v in pod["metadata"].items() if k in ("name", "labels")}
+        self.send("POST", f"/api/v1/namespaces/{namespace}/pods", {"metadata": metadata, "spec": pod["spec"]})
+        status = {k: v for k, v in pod["status"].items() if k in ("startTime", "phase")}
+        self.send("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": status}, MERGE)
+        self.pods.wait(f"{name} is there again", lambda pods: (namespace, name) in pods)
 
     def remove(self, namespace, name):
         self.send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}?gracePeriodSeconds=0")

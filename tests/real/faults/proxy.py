@@ -15,6 +15,7 @@ import threading
 import time
 
 CHUNK = 1 << 16
+HOLD_SECONDS = 33  # berth gives a request up after 30.
 STATUSES = {
     409: (b"Conflict", b"Conflict"),
     429: (b"Too Many Requests", b"TooManyRequests"),
@@ -95,7 +96,7 @@ class Proxy:
         self.lock = threading.Lock()
         self.fired = collections.Counter()
         self.generation = 0  # Watches of an earlier one are cut.
-        self.hold_seconds = 12
+        self.holding = 0
         self.ended = False
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -154,11 +155,16 @@ class Proxy:
             client.sock.sendall(refusal(fault))
             return server
         if fault == "hold":
-            time.sleep(self.hold_seconds)
+            with self.lock:
+                self.holding += 1
+            time.sleep(HOLD_SECONDS)
         if server is None:
             server = self.connect()
         server.sock.sendall(head + body)
         answer = server.until(b"\r\n\r\n")
+        if fault == "hold":
+            with self.lock:
+                self.holding -= 1
         if watch and answer.startswith(b"HTTP/1.1 200"):
             client.sock.sendall(answer)
             self.relay(client, server)

@@ -5,6 +5,7 @@ import signal
 import time
 
 import harness
+import proxy
 import rig as rigs
 
 ALONE = "--leader-elect=false"
@@ -67,7 +68,7 @@ def errors(stage, short):
         drawn = stage.proxy_chance.random()
         chances = ((0.04, 409), (0.04, 429), (0.04, 500), (0.04, "lose-request"), (0.04, "lose-answer"), (0.01, "hold"))
         for chance, fault in chances:
-            if fault == "hold" and method == "GET":
+            if fault == "hold" and (short or not path.endswith("/binding")):
                 continue
             if drawn < chance:
                 return fault
@@ -79,6 +80,7 @@ def errors(stage, short):
     seconds = 6 if short else 60
     time.sleep(seconds)
     stage.rig.proxy.decide = lambda method, path: None
+    harness.wait_until("what was held has been done", lambda: stage.rig.proxy.holding == 0, 2 * proxy.HOLD_SECONDS)
     return f"{seconds} s"
 
 
