@@ -126,24 +126,22 @@ class Proxy:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.context.wrap_socket(accepted, server_side=True) as tls:
                 client = Wire(tls)
-                server = None
-                try:
+                with contextlib.ExitStack() as opened:
                     while not self.ended:
                         head = client.until(b"\r\n\r\n")
-                        body = client.body(head)
-                        server = self.answer(client, server, head, body)
-                finally:
-                    if server is not None:
-                        server.sock.close()
+                        self.answer(client, opened, head, client.body(head))
 
-    def connect(self):
-        host, port, context = self.upstream
-        raw = socket.create_connection((host, port), timeout=600)
-        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Wire(context.wrap_socket(raw, server_hostname=host))
+    def connect(self, opened):
+        """The connection to the server that belongs to a client's, once there is one."""
+        if not hasattr(opened, "wire"):
+            host, port, context = self.upstream
+            raw = opened.enter_context(socket.create_connection((host, port), timeout=600))
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            opened.wire = Wire(opened.enter_context(context.wrap_socket(raw, server_hostname=host)))
+        return opened.wire
 
-    def answer(self, client, server, head, body):
-        """Answers one request; returns the connection to the server, which may be a new one."""
+    def answer(self, client, opened, head, body):
+        """Answers one request."""
         method, path, _ = head.decode("latin-1").split(" ", 2)
         watch = "watch=1" in path or "watch=true" in path
         fault = None if watch else self.decide(method, path)
@@ -153,13 +151,12 @@ class Proxy:
             raise Closed
         if isinstance(fault, int):
             client.sock.sendall(refusal(fault))
-            return server
+            return
         if fault == "hold":
             with self.lock:
                 self.holding += 1
             time.sleep(HOLD_SECONDS)
-        if server is None:
-            server = self.connect()
+        server = self.connect(opened)
         server.sock.sendall(head + body)
         answer = server.until(b"\r\n\r\n")
         if fault == "hold":
@@ -174,7 +171,6 @@ class Proxy:
         client.sock.sendall(answer)
         if fields_of(answer.partition(b"\r\n\r\n")[0]).get("connection", "").lower() == "close":
             raise Closed
-        return server
 
     def relay(self, client, server):
         """A watch, until it ends or is cut."""
