@@ -124,6 +124,7 @@ class Rig:
         self.kubectl = kubectl
         self.parts = {}
         self.pods = None
+        self.specs = {}  # Of pods, as they were sent.
 
     def start(self):
         started = subprocess.run([ROOT / "tests/real/cluster", "start", "--dir", self.directory, WITHOUT], capture_output=True, text=True)
@@ -173,6 +174,8 @@ class Rig:
         self.send("POST", "/apis/node.k8s.io/v1/runtimeclasses", heavy)
 
     def send(self, method, path, body=None, content="application/json"):
+        if method == "POST" and path.endswith("/pods"):
+            self.specs[path.split("/")[4], body["metadata"]["name"]] = body["spec"]
         answer = self.connection.request(method, path, body, {"Content-Type": content} if body is not None else None)
         if answer.status >= 300 and not (method == "DELETE" and answer.status == 404):
             raise harness.Failure(f"{method} {path}: {answer.status} {answer.message} of {json.dumps(body)}")
@@ -221,10 +224,13 @@ class Rig:
     def restore(self, pod):
         """Makes a pod again, as it was but for its identity."""
         namespace, name = key(pod)
+        pods_path = f"/api/v1/namespaces/{namespace}/pods"
         metadata = {k: v for k, v in pod["metadata"].items() if k in ("name", "labels")}
-        self.send("POST", f"/api/v1/namespaces/{namespace}/pods", {"metadata": metadata, "spec": pod["spec"]})
+        # As it was sent: the server adds what it doesn't take.
+        spec = self.specs[namespace, name] | {"nodeName": pod["spec"]["nodeName"]}
+        self.send("POST", pods_path, {"metadata": metadata, "spec": spec})
         status = {k: v for k, v in pod["status"].items() if k in ("startTime", "phase")}
-        self.send("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": status}, MERGE)
+        self.send("PATCH", f"{pods_path}/{name}/status", {"status": status}, MERGE)
         self.pods.wait(f"{name} is there again", lambda pods: (namespace, name) in pods)
 
     def remove(self, namespace, name):
@@ -233,6 +239,7 @@ class Rig:
 
     def clear(self):
         """Nothing of a history stays."""
+        self.specs.clear()
         for namespace in ("na", "nb", "nc"):
             for pod in self.connection.request("GET", f"/api/v1/namespaces/{namespace}/pods").json()["items"]:
                 self.send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}?gracePeriodSeconds=0")

@@ -83,6 +83,20 @@ def fields_of(head):
     return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
 
 
+class Link(contextlib.ExitStack):
+    """The connection to the server that belongs to a client's, once there is one."""
+
+    wire = None
+
+    def connect(self, upstream):
+        if self.wire is None:
+            host, port, context = upstream
+            raw = self.enter_context(socket.create_connection((host, port), timeout=600))
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.wire = Wire(self.enter_context(context.wrap_socket(raw, server_hostname=host)))
+        return self.wire
+
+
 class Proxy:
     """`decide(method, path)` names what is done to a request: None, a status, "lose-request", "lose-answer" or "hold"."""
 
@@ -126,21 +140,12 @@ class Proxy:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.context.wrap_socket(accepted, server_side=True) as tls:
                 client = Wire(tls)
-                with contextlib.ExitStack() as opened:
+                with Link() as link:
                     while not self.ended:
                         head = client.until(b"\r\n\r\n")
-                        self.answer(client, opened, head, client.body(head))
+                        self.answer(client, link, head, client.body(head))
 
-    def connect(self, opened):
-        """The connection to the server that belongs to a client's, once there is one."""
-        if not hasattr(opened, "wire"):
-            host, port, context = self.upstream
-            raw = opened.enter_context(socket.create_connection((host, port), timeout=600))
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            opened.wire = Wire(opened.enter_context(context.wrap_socket(raw, server_hostname=host)))
-        return opened.wire
-
-    def answer(self, client, opened, head, body):
+    def answer(self, client, link, head, body):
         """Answers one request."""
         method, path, _ = head.decode("latin-1").split(" ", 2)
         watch = "watch=1" in path or "watch=true" in path
@@ -156,7 +161,7 @@ class Proxy:
             with self.lock:
                 self.holding += 1
             time.sleep(HOLD_SECONDS)
-        server = self.connect(opened)
+        server = link.connect(self.upstream)
         server.sock.sendall(head + body)
         answer = server.until(b"\r\n\r\n")
         if fault == "hold":
@@ -187,7 +192,7 @@ class Proxy:
 
 def kind_of(method, path):
     resource = path.partition("?")[0].rstrip("/")
-    return "a binding" if resource.endswith("/binding") else f"another {method}"
+    return "a binding" if resource.endswith("/binding") else f"a {method}"
 
 
 def refusal(status):

@@ -1,5 +1,6 @@
 """What breaks. Each scenario is given a stage (rig, load, observer, seeded chance) and returns what it did."""
 
+import collections
 import os
 import signal
 import time
@@ -62,26 +63,34 @@ def watches(stage, short):
 def errors(stage, short):
     """requests refused with 409, 429 and 500, lost on the way, done without an answer, or done late"""
 
+    stage.berth(ALONE)
+    break_requests(stage, 0.04, 0 if short else 0.01)
+    seconds = 6 if short else 60
+    time.sleep(seconds)
+    mend_requests(stage)
+    return f"{seconds} s"
+
+
+def break_requests(stage, chance, hold_chance):
+    """From now on the proxy does each wrong with this chance, to all but events."""
+    chances = [(chance, fault) for fault in (409, 429, 500, "lose-request", "lose-answer")]
+
     def decide(method, path):
         if "/events" in path:
             return None
         drawn = stage.proxy_chance.random()
-        chances = ((0.04, 409), (0.04, 429), (0.04, 500), (0.04, "lose-request"), (0.04, "lose-answer"), (0.01, "hold"))
-        for chance, fault in chances:
-            if fault == "hold" and (short or not path.endswith("/binding")):
-                continue
-            if drawn < chance:
+        for share, fault in [(hold_chance if path.endswith("/binding") else 0, "hold"), *chances]:
+            if drawn < share:
                 return fault
-            drawn -= chance
+            drawn -= share
         return None
 
-    stage.berth(ALONE)
     stage.rig.proxy.decide = decide
-    seconds = 6 if short else 60
-    time.sleep(seconds)
+
+
+def mend_requests(stage):
     stage.rig.proxy.decide = lambda method, path: None
     harness.wait_until("what was held has been done", lambda: stage.rig.proxy.holding == 0, 2 * proxy.HOLD_SECONDS)
-    return f"{seconds} s"
 
 
 def leader(stage, short):
@@ -106,6 +115,34 @@ def leader(stage, short):
     return f"{times} leaders stopped"
 
 
-SCENARIOS = {"killed": killed, "api-server": api_server, "etcd": etcd, "watches": watches, "errors": errors, "leader": leader}
+def together(stage, short):
+    """two replicas; one is killed or stopped, all watches are cut, or the API server is killed, while requests fail"""
+    replicas = [stage.berth(*rigs.LEASE_TIMES), stage.berth(*rigs.LEASE_TIMES)]
+    break_requests(stage, 0.01, 0)
+    times = 5 if short else 60
+    did = collections.Counter()
+    for _ in range(times):
+        time.sleep(stage.moment(0.2, 3))
+        what = stage.chance.choices(("kill", "stop", "cut", "API server"), (4, 3, 4, 1))[0]
+        did[what] += 1
+        replica = stage.chance.choice(replicas)
+        if what == "kill":
+            replica.kill()
+            replica.start()
+        elif what == "stop":
+            pid = replica.process.process.pid
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(stage.moment(0.5, 8))
+            os.kill(pid, signal.SIGCONT)
+        elif what == "cut":
+            stage.rig.proxy.cut_watches()
+        else:
+            stage.rig.restart_api_server()
+    mend_requests(stage)
+    return ", ".join(f"{count} {what}" for what, count in sorted(did.items()))
+
+
+SCENARIOS = {"killed": killed, "api-server": api_server, "etcd": etcd, "watches": watches, "errors": errors, "leader": leader,
+             "together": together}
 # Of these a write can arrive after whoever sent it went on without it.
-LATE_WRITES = {"errors": "hold of a binding", "leader": None}
+LATE_WRITES = {"errors": "hold of a binding"}
