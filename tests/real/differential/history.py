@@ -189,7 +189,7 @@ class History:
         waiting = sum(s.node is None for s in self.standing.values())
         waits = self.some_wait and waiting < 4 and self.rng.random() < 0.2
         stays = self.rng.random() < (0.9 if self.some_evict else 0.7)
-        if self.some_evict and self.rng.random() < 0.5:
+        if self.some_evict and not pods.fresh_class(pod) and self.rng.random() < 0.5:
             preemptor = pod["spec"] | {"priorityClassName": self.rng.choice(("above-low", "top"))}
             return Step("ask", pod=pod | {"spec": preemptor}, evicts=True)
         return Step("ask", pod=pod, stays=stays, waits=waits, started=self.started())
@@ -274,6 +274,8 @@ class History:
         if not self.nodes:
             return None
         pod = pods.make(self.rng, NAMESPACES, sorted(self.nodes))
+        if pods.fresh_class(pod):
+            return None
         namespace, name, node = pod["metadata"]["namespace"], f"foreign-{self.made:03d}", self.rng.choice(sorted(self.nodes))
         self.made += 1
         pod = {"metadata": pod["metadata"] | {"name": name}, "spec": pod["spec"] | {"schedulerName": FOREIGN, "nodeName": node}}

@@ -1,5 +1,8 @@
 """Random pods: what they ask of nodes, of other pods and of volumes. Each part is drawn by itself."""
 
+# Stands for a claim of the pod's own, that waits for its first consumer, of the class behind it.
+FRESH = "fresh:"
+CLASSES = {"anywhere": [], "in-za-zb": ["za", "zb"]}
 EXTENDED = "example.com/gpu"
 TAINTS = ("dedicated", "noisy", "example.com/kind")
 APPS = ("web", "db", "cache")
@@ -22,6 +25,9 @@ def make(rng, namespaces, nodes):
         part(rng, spec, nodes)
     if namespace == namespaces[0] and rng.random() < 0.3:
         claims(rng, spec)
+    if rng.random() < 0.06:
+        source = {"claimName": FRESH + rng.choice(sorted(CLASSES))}
+        spec.setdefault("volumes", []).append({"name": "fresh", "persistentVolumeClaim": source})
     return {"metadata": {"namespace": namespace, "labels": labels}, "spec": spec}
 
 
@@ -196,7 +202,7 @@ PARTS = (
     (0.15, required_nodes),
     (0.15, preferred_nodes),
     (0.35, tolerations),
-    (0.12, ports),
+    (0.2, ports),
     (0.25, spread),
     (0.12, pod_terms("podAffinity", False)),
     (0.15, pod_terms("podAffinity", True)),
@@ -205,3 +211,21 @@ PARTS = (
     (0.2, priority),
     (0.04, disk),
 )
+
+
+def fresh_class(pod):
+    """The class of its own claim; None where it has none."""
+    for volume in pod["spec"].get("volumes", []):
+        name = volume.get("persistentVolumeClaim", {}).get("claimName", "")
+        if name.startswith(FRESH):
+            return name.removeprefix(FRESH)
+    return None
+
+
+def with_claim(pod, name):
+    """The pod with its own claim of this name."""
+    volumes = [
+        volume | {"persistentVolumeClaim": {"claimName": name}} if volume["name"] == "fresh" else volume
+        for volume in pod["spec"]["volumes"]
+    ]
+    return pod | {"spec": pod["spec"] | {"volumes": volumes}}

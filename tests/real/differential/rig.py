@@ -12,6 +12,7 @@ import threading
 import urllib.request
 
 import harness
+import pods
 import scores
 import verdicts
 
@@ -170,6 +171,11 @@ class Rig:
             self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", made)
         for value, name in ((150, "above-low"), (1000, "top")):
             self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
+        for name, zones in pods.CLASSES.items():
+            made = {"metadata": {"name": name}, "provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
+            if zones:
+                made["allowedTopologies"] = [{"matchLabelExpressions": [{"key": pods.ZONE, "values": zones}]}]
+            self.send("POST", "/apis/storage.k8s.io/v1/storageclasses", made)
         heavy = {"metadata": {"name": "heavy"}, "handler": "heavy", "overhead": {"podFixed": {"cpu": "250m", "memory": "120Mi"}}}
         self.send("POST", "/apis/node.k8s.io/v1/runtimeclasses", heavy)
 
@@ -188,9 +194,30 @@ class Rig:
     def ask(self, side, pod, name):
         """Has a scheduler decide about the pod; it is there afterwards."""
         namespace = pod["metadata"]["namespace"]
+        storage_class = pods.fresh_class(pod)
+        if storage_class is not None:
+            pod = pods.with_claim(pod, name)
         made = {"metadata": pod["metadata"] | {"name": name}, "spec": pod["spec"] | {"schedulerName": NAMES[side]}}
+        if storage_class is not None:
+            return self.ask_with_claim(made, storage_class)
         self.send("POST", f"/api/v1/namespaces/{namespace}/pods", made)
-        return self.pods.wait(f"{side} decides about {name}: {json.dumps(made)}", lambda pods: verdict_of(pods.get((namespace, name))))
+        return self.pods.wait(f"{side} decides about {name}: {json.dumps(made)}", lambda there: verdict_of(there.get((namespace, name))))
+
+    def ask_with_claim(self, made, storage_class):
+        """Of a pod whose claim waits for it: it is never bound, for nobody makes a volume, but its node is said there."""
+        namespace, name = made["metadata"]["namespace"], made["metadata"]["name"]
+        claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+        resources = {"requests": {"storage": "1Gi"}}
+        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": resources}
+        self.send("POST", claims, {"metadata": {"name": name}, "spec": spec})
+        self.send("POST", f"/api/v1/namespaces/{namespace}/pods", made)
+
+        def verdict():
+            annotations = self.send("GET", f"{claims}/{name}").json()["metadata"].get("annotations", {})
+            node = annotations.get("volume.kubernetes.io/selected-node")
+            return verdicts.Verdict(node=node) if node else verdict_of(self.pods.copy().get((namespace, name)))
+
+        return harness.wait_until(f"{name} with a claim is decided: {json.dumps(made)}", verdict, ANSWER_SECONDS_MAX)
 
     def ask_preemptor(self, side, pod, name):
         """The same of one that may evict; whom it evicts is there again afterwards, and it is not."""
@@ -200,7 +227,7 @@ class Rig:
         victims = frozenset()
         if verdict.node is None:
             # The promise and the evictions may follow the words.
-            self.pods.holds(lambda pods: nominated(pods[namespace, name]), NOMINATION_SECONDS)
+            self.pods.holds(lambda there: nominated(there[namespace, name]), NOMINATION_SECONDS)
             promised = nominated(self.pods.copy()[namespace, name])
             if promised:
                 victims = self.victims(before)
@@ -215,8 +242,8 @@ class Rig:
         """Who is evicted, once that is somebody and nobody follows."""
         found = frozenset()
         while True:
-            evicted = lambda pods: frozenset(k for k, p in pods.items() if k in before and "deletionTimestamp" in p["metadata"])
-            more = self.pods.holds(lambda pods: evicted(pods) - found, VICTIM_SECONDS if found else ANSWER_SECONDS_MAX)
+            evicted = lambda there: frozenset(k for k, p in there.items() if k in before and "deletionTimestamp" in p["metadata"])
+            more = self.pods.holds(lambda there: evicted(there) - found, VICTIM_SECONDS if found else ANSWER_SECONDS_MAX)
             if not more:
                 return found
             found |= more
@@ -231,11 +258,11 @@ class Rig:
         self.send("POST", pods_path, {"metadata": metadata, "spec": spec})
         status = {k: v for k, v in pod["status"].items() if k in ("startTime", "phase")}
         self.send("PATCH", f"{pods_path}/{name}/status", {"status": status}, MERGE)
-        self.pods.wait(f"{name} is there again", lambda pods: (namespace, name) in pods)
+        self.pods.wait(f"{name} is there again", lambda there: (namespace, name) in there)
 
     def remove(self, namespace, name):
         self.send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}?gracePeriodSeconds=0")
-        self.pods.wait(f"{name} is gone", lambda pods: (namespace, name) not in pods)
+        self.pods.wait(f"{name} is gone", lambda there: (namespace, name) not in there)
 
     def clear(self):
         """Nothing of a history stays."""
@@ -245,7 +272,7 @@ class Rig:
                 self.send("DELETE", f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}?gracePeriodSeconds=0")
             self.send("DELETE", f"/api/v1/namespaces/{namespace}/persistentvolumeclaims")
             self.send("DELETE", f"/api/v1/namespaces/{namespace}/services")
-        self.pods.wait("all pods are gone", lambda pods: not pods)
+        self.pods.wait("all pods are gone", lambda there: not there)
         self.send("DELETE", "/api/v1/nodes")
         self.send("DELETE", "/api/v1/persistentvolumes")
         self.send("DELETE", "/apis/storage.k8s.io/v1/csinodes")
