@@ -170,6 +170,7 @@ class Proxy:
         if watch and answer.startswith(b"HTTP/1.1 200"):
             client.sock.sendall(answer)
             self.relay(client, server)
+            return
         answer += server.body(answer)
         if fault == "lose-answer":
             raise Closed
@@ -178,14 +179,16 @@ class Proxy:
             raise Closed
 
     def relay(self, client, server):
-        """A watch, until it ends or is cut."""
+        """The chunks of a watch, until it ends or is cut."""
         generation = self.generation
         while generation == self.generation:
             if not server.waiting(0.05):
                 continue
-            if not server.buffer:
-                server.more()
-            client.sock.sendall(server.take(len(server.buffer)))
+            line = server.until(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            client.sock.sendall(line + server.take(size + 2))
+            if size == 0:
+                return
         self.count("watches cut")
         raise Closed
 
