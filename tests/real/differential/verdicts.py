@@ -18,12 +18,9 @@ class Verdict:
         return f"on {self.node}" if self.node else f"unschedulable: {self.message}"
 
 
-def features(pod, leaving):
+def feature(leaving):
     """What known causes go by. `leaving`: some pod is being deleted."""
-    found = ["leaving"] if leaving else []
-    if any("persistentVolumeClaim" in volume for volume in pod["spec"].get("volumes", [])):
-        found.append("claims")
-    return f" [{', '.join(found)}]" if found else ""
+    return " [leaving]" if leaving else ""
 
 
 def differences(genuine, berth, scores):
