@@ -188,7 +188,7 @@ class Bench:
 
     def command(self, contender, cluster):
         if contender == "berth":
-            return [harness.berth_program(), "run", f"--kubeconfig={cluster.kubeconfig}"]
+            return [harness.berth_program(), "run", f"--kubeconfig={cluster.kubeconfig}", "--leader-elect=false"]
         configuration = cluster.dir / "scheduler.yaml"
         configuration.write_text(KUBE_SCHEDULER.format(kubeconfig=cluster.kubeconfig))
         program = self.clusters.find_programs(["kube-scheduler"])["kube-scheduler"]

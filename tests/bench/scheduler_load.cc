@@ -163,8 +163,9 @@ int Send(const Options& options) {
   return done && answers.failed() == 0 ? 0 : 1;
 }
 
-// When pods of a namespace came to have a node, told by watches one after the other; each begins
-// with those that have one. They are asked for metadata alone, which costs the server least.
+// When pods of a namespace came to have a node, told by watches one after the other, which go on
+// where the last one was: a server that is busy ends them. They are asked for metadata alone, which
+// costs it least.
 class Bound final : public env::InputSink {
  public:
   explicit Bound(size_t wanted) : wanted_(wanted) {}
@@ -184,7 +185,8 @@ class Bound final : public env::InputSink {
     }
     if (ended_ || (open_ && times_.empty()) || times_.size() >= wanted_) changed_.notify_all();
   }
-  // `wanted` 0: until the watch is open. `open_watch` sends the request for one.
+  // `wanted` 0: until the watch is open. `open_watch` sends the request for one, from a version on;
+  // empty: from the beginning.
   template <typename OpenWatch>
   bool WaitFor(size_t wanted, Clock::time_point deadline, OpenWatch open_watch) {
     std::unique_lock lock(mutex_);
@@ -192,7 +194,7 @@ class Bound final : public env::InputSink {
       if (ended_) {
         ended_ = false;
         rest_.clear();
-        open_watch(++watches_);
+        open_watch(++watches_, version_);
       }
       if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) return false;
     }
@@ -214,7 +216,17 @@ class Bound final : public env::InputSink {
   void Frame(std::string_view frame) {
     constexpr std::string_view kName = R"("metadata":{"name":")";
     const size_t found = frame.find(kName);
-    if (found == std::string_view::npos) return;
+    if (found == std::string_view::npos) {
+      // The server no longer has the version.
+      if (frame.starts_with(R"({"type":"ERROR")")) version_.clear();
+      return;
+    }
+    constexpr std::string_view kVersion = R"("resourceVersion":")";
+    const size_t version = frame.find(kVersion, found);
+    if (version != std::string_view::npos) {
+      const size_t begin = version + kVersion.size();
+      version_ = frame.substr(begin, frame.find('"', begin) - begin);
+    }
     const std::string_view name = frame.substr(found + kName.size());
     if (names_.emplace(name.substr(0, name.find('"'))).second) times_.push_back(At(Clock::now()));
   }
@@ -226,6 +238,7 @@ class Bound final : public env::InputSink {
   bool ended_ = true;
   uint64_t watches_ = 0;
   std::string rest_;
+  std::string version_;  // Of the last one that was told of.
   std::unordered_set<std::string> names_;
   std::vector<double> times_;
 };
@@ -288,11 +301,11 @@ int Watch(const Options& options) {
   net::HttpsClient& client = *connection->client;
   Bound bound(options.pods);
   client.Start(bound);
-  const auto open_watch = [&](uint64_t number) {
+  const auto open_watch = [&](uint64_t number, const std::string& version) {
     std::vector<env::Output> one;
-    const std::string target =
-        fmt::format("/api/v1/namespaces/{}/pods?watch=1&fieldSelector=spec.nodeName%21%3D",
-                    options.namespace_name);
+    const std::string target = fmt::format(
+        "/api/v1/namespaces/{}/pods?watch=1&fieldSelector=spec.nodeName%21%3D&resourceVersion={}",
+        options.namespace_name, version);
     env::SendRequest watch = Get(number, target, "PartialObjectMetadata");
     watch.stream = true;
     one.emplace_back(std::move(watch));
