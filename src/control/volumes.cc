@@ -180,7 +180,8 @@ void Volumes::ObserveClaim(const std::string& key, const Json& claim) {
               .volume = std::string(TextAt(claim, "spec.volumeName")),
               .class_name = std::string(api::StorageClassNameOf(claim).value_or("")),
               .selected_node = std::string(AnnotationOf(claim, api::kSelectedNode)),
-              .bound = AnnotationOf(claim, api::kBindCompleted) == "yes" &&
+              // Whatever it says: only the controller that binds writes "yes".
+              .bound = !AnnotationOf(claim, api::kBindCompleted).empty() &&
                        TextAt(claim, "status.phase") != "Lost",
               .deleted = !TextAt(claim, "metadata.deletionTimestamp").empty(),
               .request = BytesAt(claim, "spec.resources.requests.storage"),

@@ -147,6 +147,14 @@ TEST_F(VolumesTest, APodGoesWhereItsVolumeIs) {
   EXPECT_EQ(Placed(), "n3");
 }
 
+// scheduler_perf's claims say "true"; kube-scheduler looks for the annotation alone.
+TEST_F(VolumesTest, AClaimIsBoundWhateverItsAnnotationSays) {
+  rig_.Event("persistentvolumes", "ADDED", VolumeJson("v", kZoneB));
+  SeeClaim(ClaimJson(2, R"("pv.kubernetes.io/bind-completed":"true")", R"("volumeName":"v")"));
+  SeePod(R"(,"nodeSelector":{"disk":"ssd"})");
+  EXPECT_EQ(Placed(), "n3");
+}
+
 TEST_F(VolumesTest, ItsOwnAffinityStands) {
   rig_.Event("persistentvolumes", "ADDED",
              VolumeJson("v", kZoneB + R"(,{"matchExpressions":[{"key":"zone","operator":"In",)"
