@@ -180,14 +180,41 @@ TEST(CommandLine, RunTakesTheFlagsOfKubeScheduler) {
   EXPECT_EQ(run.flags.tls_cert_file, "c.crt");
   EXPECT_EQ(run.flags.tls_private_key_file, "c.key");
   EXPECT_EQ(run.flags.client_ca_file, "ca.crt");
+  EXPECT_EQ(run.flags.authentication_kubeconfig, "/etc/kubernetes/scheduler.conf");
+  EXPECT_EQ(run.flags.authorization_kubeconfig, "/etc/kubernetes/scheduler.conf");
   EXPECT_THAT(
       run.flags.without_effect,
-      UnorderedElementsAre(HasSubstr("--authentication-kubeconfig has no effect: "),
-                           HasSubstr("--authorization-kubeconfig has no effect: "),
-                           "--profiling has no effect: there is no /debug/pprof",
+      UnorderedElementsAre("--profiling has no effect: there is no /debug/pprof",
                            "--contention-profiling has no effect: there is no /debug/pprof"));
   EXPECT_EQ(Get<RunOptions>({"run", "--check-config", "c.yaml"}).flags.check_config, "c.yaml");
   EXPECT_EQ(Get<RunOptions>({"run", "--write-config-to=w.yaml"}).flags.write_config_to, "w.yaml");
+}
+
+TEST(CommandLine, WhoIsAskedAboutCallersHasTheFlagsOfKubeScheduler) {
+  const SchedulerFlags usual = Get<RunOptions>({"run"}).flags;
+  EXPECT_FALSE(usual.skip_lookup);
+  EXPECT_TRUE(usual.tolerate_lookup_failure);
+  for (const Duration holds : {usual.token_holds, usual.allowed_holds, usual.refused_holds})
+    EXPECT_EQ(holds, Duration::Seconds(10));
+  const SchedulerFlags given =
+      Get<RunOptions>({"run", "--authentication-skip-lookup",
+                       "--authentication-tolerate-lookup-failure=false",
+                       "--authentication-token-webhook-cache-ttl=1m30s",
+                       "--authorization-webhook-cache-authorized-ttl", "5m",
+                       "--authorization-webhook-cache-unauthorized-ttl=0"})
+          .flags;
+  EXPECT_TRUE(given.skip_lookup);
+  EXPECT_FALSE(given.tolerate_lookup_failure);
+  EXPECT_EQ(given.token_holds, Duration::Seconds(90));
+  EXPECT_EQ(given.allowed_holds, Duration::Minutes(5));
+  EXPECT_EQ(given.refused_holds, Duration{});
+  EXPECT_FALSE(Get<RunOptions>({"run", "--authentication-skip-lookup=false"}).flags.skip_lookup);
+}
+
+TEST(CommandLine, TheLogIsTextOrJson) {
+  EXPECT_FALSE(Get<RunOptions>({"run"}).flags.json_log);
+  EXPECT_FALSE(Get<RunOptions>({"run", "--logging-format=text"}).flags.json_log);
+  EXPECT_TRUE(Get<RunOptions>({"run", "--logging-format", "json"}).flags.json_log);
 }
 
 TEST(CommandLine, RunIsVerboseFromLevelFourOn) {
@@ -266,6 +293,10 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"replay", "openb", "n", "p", "--arrived", "nan"}, "--arrived nan"},
       {{"replay", "openb", "n", "p", "--seed", "x"}, "--seed"},
       {{"replay", "openb", "n", "p", "--seed=-1"}, "--seed: -1 is not in range"},
+      {{"run", "--logging-format=xml"}, "--logging-format: xml"},
+      {{"run", "--authentication-token-webhook-cache-ttl=soon"}, "invalid duration \"soon\""},
+      {{"run", "--authorization-webhook-cache-authorized-ttl=-1s"},
+       "--authorization-webhook-cache-authorized-ttl"},
       {{"up", "--seed=-1"}, "--seed: -1 is not in range 0 to 18446744073709551615"},
       {{"up", "--seed=18446744073709551616"}, "--seed: 18446744073709551616 is not in range"},
       {{"up", "--seed=0x10"}, "--seed: 0x10 is no whole number"},
@@ -276,7 +307,6 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"run", "--secure-port", "65536"}, "--secure-port: 65536 is not in range 0 to 65535"},
       {{"run", "--secure-port=-1"}, "--secure-port: -1 is not in range"},
       {{"run", "-v", "high"}, "high: no level"},
-      {{"run", "--logging-format=json"}, "json: the log is text"},
       {{"run", "--tls-min-version=VersionTLS13"}, "VersionTLS13: TLS 1.2 and 1.3 are served"},
       {{"run", "--tls-cipher-suites=A"}, "A: not supported: "},
       {{"run", "--master=https://a"}, "not supported: the kubeconfig names the server"},

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "api/duration.h"
+
 namespace berth::cli {
 namespace {
 
@@ -17,25 +19,13 @@ struct Accepted {
   const char* why;
 };
 
-constexpr const char* kOwnAuthentication =
-    "who may read /metrics and /debug/ is decided here: the kubeconfig's token, or a certificate "
-    "of "
-    "the group system:masters";
 constexpr const char* kProfiling = "there is no /debug/pprof";
 constexpr const char* kWindow = "the number of calls under way is bounded, not their rate";
 constexpr const char* kHttp = "HTTP/1.1 is served";
 
-constexpr const char* kAuthentication = "--authentication-kubeconfig";
 constexpr const char* kNoProxy = "no proxy in front of it is asked who its callers are";
 
 constexpr Accepted kAccepted[] = {
-    {kAuthentication, kOwnAuthentication},
-    {"--authorization-kubeconfig", kOwnAuthentication},
-    {"--authentication-skip-lookup", kOwnAuthentication},
-    {"--authentication-tolerate-lookup-failure", kOwnAuthentication},
-    {"--authentication-token-webhook-cache-ttl", kOwnAuthentication},
-    {"--authorization-webhook-cache-authorized-ttl", kOwnAuthentication},
-    {"--authorization-webhook-cache-unauthorized-ttl", kOwnAuthentication},
     {"--requestheader-allowed-names", kNoProxy},
     {"--requestheader-client-ca-file", kNoProxy},
     {"--requestheader-extra-headers-prefix", kNoProxy},
@@ -77,10 +67,48 @@ std::vector<Bounded> BoundedFlags() {
       {"--tls-sni-cert-key",
        {},
        "not supported: one certificate is served, that of --tls-cert-file"},
-      {"--logging-format", {"text"}, "the log is text"},
       {"--master", {}, "not supported: the kubeconfig names the server"},
       {"--emulated-version", {"1.36", "kube=1.36"}, "berth does as 1.36"},
   };
+}
+
+// A time, or 0 for none.
+void AddTime(CLI::App* run, const std::string& name, Duration& time, const std::string& what) {
+  run->add_option_function<std::string>(
+         name, [](const std::string&) {}, what)
+      ->check([&time](const std::string& given) {
+        const Result<Duration> parsed = api::ParseDuration(given);
+        if (!parsed) return parsed.error().message;
+        time = *parsed;
+        return std::string();
+      })
+      ->type_name("DURATION")
+      ->group(kGroup);
+}
+
+// Who may read what, as the API server says.
+void AddAccess(CLI::App* run, SchedulerFlags& flags) {
+  run->add_option("--client-ca-file", flags.client_ca_file,
+                  "PEM file with the authority of clients of --secure-port [the cluster's]")
+      ->group(kGroup);
+  run->add_option("--authentication-kubeconfig", flags.authentication_kubeconfig,
+                  "by which TokenReviews are put [--kubeconfig]; opens --secure-port 10259")
+      ->group(kGroup);
+  run->add_option("--authorization-kubeconfig", flags.authorization_kubeconfig,
+                  "by which SubjectAccessReviews are put [--kubeconfig]")
+      ->group(kGroup);
+  run->add_flag("--authentication-skip-lookup", flags.skip_lookup,
+                "don't look for the authority of clients in the cluster [false]")
+      ->group(kGroup);
+  run->add_flag("--authentication-tolerate-lookup-failure", flags.tolerate_lookup_failure,
+                "start without it when it is not found [true]")
+      ->group(kGroup);
+  AddTime(run, "--authentication-token-webhook-cache-ttl", flags.token_holds,
+          "how long the answer of a TokenReview holds [10s]");
+  AddTime(run, "--authorization-webhook-cache-authorized-ttl", flags.allowed_holds,
+          "how long it holds that an access is allowed [10s]");
+  AddTime(run, "--authorization-webhook-cache-unauthorized-ttl", flags.refused_holds,
+          "how long it holds that it is not [10s]");
 }
 
 }  // namespace
@@ -106,15 +134,17 @@ void AddSchedulerFlags(CLI::App* run, SchedulerFlags& flags) {
           ->group(kGroup);
   certificate->needs(key);
   key->needs(certificate);
-  run->add_option("--client-ca-file", flags.client_ca_file,
-                  "PEM file with the authority of clients of --secure-port [the kubeconfig's]")
+  AddAccess(run, flags);
+  run->add_option_function<std::string>(
+         "--logging-format",
+         [&flags](const std::string& format) { flags.json_log = format == "json"; },
+         "text, or json, a line an object [text]")
+      ->check(CLI::IsMember({"text", "json"}))
       ->group(kGroup);
   for (const Accepted& flag : kAccepted) {
     run->add_option_function<std::string>(
            flag.name,
            [&flags, &flag](const std::string&) {
-             flags.in_its_place =
-                 flags.in_its_place || std::string_view(flag.name) == kAuthentication;
              flags.without_effect.push_back(
                  fmt::format("{} has no effect: {}", flag.name, flag.why));
            },

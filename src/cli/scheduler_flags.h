@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
+
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's own.
 class App;
 }
@@ -16,10 +18,19 @@ struct SchedulerFlags {
   std::vector<std::string> feature_gates;  // Values of --feature-gates, in their order.
   std::string tls_cert_file;               // Empty, as the key: a certificate of its own.
   std::string tls_private_key_file;
-  std::string client_ca_file;  // Empty: that of the kubeconfig.
-  // --authentication-kubeconfig was given, as where kube-scheduler is run: who starts it so expects
-  // its port to be open.
-  bool in_its_place = false;
+  std::string client_ca_file;  // Empty: that which the cluster names, else the kubeconfig's.
+  // Who puts tokens and rights to the API server; empty: the scheduler's own.
+  std::string authentication_kubeconfig;
+  std::string authorization_kubeconfig;
+  // Whether the authority of clients is not looked up in the cluster, and whether berth starts
+  // without it when that fails.
+  bool skip_lookup = false;
+  bool tolerate_lookup_failure = true;
+  // For how long answers hold; 0: not at all.
+  Duration token_holds = Duration::Seconds(10);
+  Duration allowed_holds = Duration::Seconds(10);
+  Duration refused_holds = Duration::Seconds(10);
+  bool json_log = false;  // The log is JSON, a line an object.
   // Flags that were given and change nothing, each with why: to be told at the start.
   std::vector<std::string> without_effect;
 };

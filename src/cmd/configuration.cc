@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/duration.h"
+#include "base/check.h"
 #include "cmd/manifest.h"
 #include "cmd/profiles.h"
 #include "codec/json.h"
@@ -202,6 +203,25 @@ Status CheckSupported(const std::string& path, const Configuration& configuratio
       config::Refusals(config::Explain(completed, configuration.gates));
   if (refusals.empty()) return {};
   return FailAll(path.empty() ? "--feature-gates" : path, refusals);
+}
+
+std::string ConfigzText(const Configuration& configuration,
+                        const std::vector<std::string>& scheduler_names,
+                        const config::LeaderElection& election, const std::string& kubeconfig) {
+  config::SchedulerConfiguration completed =
+      configuration.scheduler.value_or(config::DefaultSchedulerConfiguration(configuration.gates));
+  completed.leader_election = election;
+  completed.client_connection.kubeconfig = kubeconfig;
+  if (!configuration.scheduler) {
+    const config::Profile profile = completed.profiles.front();
+    completed.profiles.assign(scheduler_names.size(), profile);
+    for (size_t i = 0; i < scheduler_names.size(); ++i)
+      completed.profiles[i].scheduler_name = scheduler_names[i];
+  }
+  const Result<std::vector<api::Json>> documents =
+      codec::ParseYaml(config::PrintSchedulerConfiguration(completed, configuration.gates));
+  CHECK(documents.has_value());  // It was printed here.
+  return codec::PrintJson(documents->front());
 }
 
 Explanation ExplainConfiguration(const std::string& path,

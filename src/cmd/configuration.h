@@ -51,6 +51,14 @@ struct Configuration {
 // What it says to a scheduler. REQUIRES: CheckSupported.
 void Put(const Configuration& configuration, control::SchedulerOptions& options);
 
+// What /configz says: the KubeSchedulerConfiguration that the scheduler runs by, with defaults, as
+// JSON. Without a file of that kind there is a default profile for each name. `election` and
+// `kubeconfig` are as the command line has them, which goes before the file.
+[[nodiscard]] std::string ConfigzText(const Configuration& configuration,
+                                      const std::vector<std::string>& scheduler_names,
+                                      const config::LeaderElection& election,
+                                      const std::string& kubeconfig);
+
 // What becomes of each setting of the file, which plugins act where, and whether berth can run by
 // it: for people. `supported`: whether it can.
 struct Explanation {

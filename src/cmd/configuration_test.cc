@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/json.h"
+#include "codec/json.h"
+
 namespace berth::cmd {
 namespace {
 
@@ -189,6 +192,28 @@ TEST(SchedulerConfigurationTest, AFileIsExplained) {
   const File berths(kHead);
   EXPECT_TRUE(ExplainConfiguration(berths.path(), {}).supported);
   EXPECT_FALSE(ExplainConfiguration("/nowhere/berth.yaml", {}).supported);
+}
+
+// kube-scheduler shows what it was started by, with the flags and defaults in it.
+TEST(SchedulerConfigurationTest, ConfigzHasDefaultsAndWhatFlagsSay) {
+  const config::LeaderElection election{.leader_elect = true, .resource_name = "mine"};
+  const std::string shown = ConfigzText({}, {"a", "b"}, election, "/k");
+  const Result<api::Json> json = codec::ParseJson(shown);
+  ASSERT_TRUE(json.has_value()) << shown;
+  EXPECT_EQ(json->at("apiVersion").as_string(), "kubescheduler.config.k8s.io/v1");
+  EXPECT_EQ(json->at("kind").as_string(), "KubeSchedulerConfiguration");
+  EXPECT_EQ(json->at("parallelism").as_int64(), 16);
+  EXPECT_EQ(json->at("leaderElection").at("resourceName").as_string(), "mine");
+  EXPECT_EQ(json->at("leaderElection").at("leaseDuration").as_string(), "15s");
+  EXPECT_EQ(json->at("clientConnection").at("kubeconfig").as_string(), "/k");
+  ASSERT_EQ(json->at("profiles").as_array().size(), 2U);
+  EXPECT_EQ(json->at("profiles").at(1).at("schedulerName").as_string(), "b");
+  const File file(fmt::format("{}podMaxBackoffSeconds: 7\n", kScheduler));
+  const std::string given = ConfigzText(*ReadConfiguration(file.path()), {"x"}, election, "");
+  const Result<api::Json> of_file = codec::ParseJson(given);
+  ASSERT_TRUE(of_file.has_value()) << given;
+  EXPECT_EQ(of_file->at("podMaxBackoffSeconds").as_int64(), 7);
+  EXPECT_EQ(of_file->at("profiles").at(0).at("schedulerName").as_string(), "default-scheduler");
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <variant>
 
+#include "control/access_gate.h"
+
 namespace berth::cmd {
 namespace {
 
@@ -27,9 +29,13 @@ bool SameSecret(std::string_view a, std::string_view b) {
 }
 
 env::HttpResponse StatusResponse(int code) {
-  const char* reason = code == 401 ? "Unauthorized" : code == 403 ? "Forbidden" : "NotFound";
+  const char* reason = code == 401   ? "Unauthorized"
+                       : code == 403 ? "Forbidden"
+                       : code == 429 ? "TooManyRequests"
+                                     : "NotFound";
   const char* message = code == 401   ? "Unauthorized"
                         : code == 403 ? "forbidden: only operators may ask"
+                        : code == 429 ? "too many requests, please try again later"
                                       : "the server could not find the requested resource";
   return {.status = code,
           .headers = {{"content-type", "application/json"}},
@@ -39,10 +45,14 @@ env::HttpResponse StatusResponse(int code) {
               message, reason, code))};
 }
 
-bool IsMetrics(std::string_view target) { return target.substr(0, target.find('?')) == "/metrics"; }
+// What RBAC lets others than operators read.
+bool IsReadable(std::string_view target) {
+  const std::string_view path = target.substr(0, target.find('?'));
+  return path == "/metrics" || path == "/configz";
+}
 
 bool IsOfScheduler(std::string_view target) {
-  return target.starts_with("/debug/") || IsMetrics(target);
+  return target.starts_with("/debug/") || IsReadable(target);
 }
 
 }  // namespace
@@ -77,21 +87,41 @@ void DebugRouter::Remember(env::ExchangeId exchange) {
   exchanges_.insert(exchange.value);
 }
 
+void DebugRouter::Ask(env::RequestArrived request, Sorted& sorted) {
+  const bool full = asked_.size() >= kExchangesMax;
+  // Who is let in must be remembered until then; an API server answers others by itself.
+  if (full && targets_.gate != nullptr) {
+    sorted.refused.emplace_back(env::Respond{
+        .exchange = request.exchange, .response = StatusResponse(429), .stream = false});
+    return;
+  }
+  if (full) asked_.clear();
+  // The scheduler reads no bodies, nor does the gate: none waits here.
+  env::RequestArrived kept{.exchange = request.exchange,
+                           .peer = request.peer,
+                           .request = {.method = request.request.method,
+                                       .target = request.request.target,
+                                       .headers = request.request.headers,
+                                       .body = {}}};
+  if (targets_.gate != nullptr) request.request.body = {};
+  asked_.insert_or_assign(request.exchange.value, std::move(kept));
+  sorted.api.emplace_back(std::move(request));
+}
+
 void DebugRouter::SortRequest(env::RequestArrived request, Sorted& sorted) {
   const std::string_view target = request.request.target;
   // The API server says to others what they are: unknown, or without the right.
   const bool beside_api = targets_.api != nullptr;
   if (beside_api && (!IsOfScheduler(target) || Refusal(request) != 0)) {
-    if (IsMetrics(target) && targets_.debug != nullptr) {
-      if (asked_.size() >= kExchangesMax) asked_.clear();
-      asked_.insert_or_assign(request.exchange.value, request);
-    }
+    if (IsReadable(target) && targets_.debug != nullptr) return Ask(std::move(request), sorted);
     sorted.api.emplace_back(std::move(request));
     return;
   }
   // Without an API server, probes are open as those of kube-scheduler are.
   const bool open = beside_api || IsOpen(target);
   const int code = targets_.debug == nullptr ? 404 : open ? 0 : Refusal(request);
+  if (code != 0 && targets_.debug != nullptr && targets_.gate != nullptr)
+    return Ask(std::move(request), sorted);
   if (code != 0) {
     sorted.refused.emplace_back(env::Respond{
         .exchange = request.exchange, .response = StatusResponse(code), .stream = false});
@@ -108,7 +138,8 @@ void DebugRouter::Sort(env::Input input, Sorted& sorted) {
   uint64_t exchange = 0;
   if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input)) {
     exchange = abandoned->exchange.value;
-    asked_.erase(exchange);
+    // The scheduler has not heard of it.
+    if (asked_.erase(exchange) > 0) return sorted.api.push_back(std::move(input));
   }
   if (const auto* drained = std::get_if<env::StreamDrained>(&input))
     exchange = drained->exchange.value;
@@ -119,7 +150,8 @@ void DebugRouter::Sort(env::Input input, Sorted& sorted) {
 void DebugRouter::Post(std::vector<env::Input> batch) {
   Sorted sorted;
   for (env::Input& input : batch) Sort(std::move(input), sorted);
-  if (!sorted.api.empty()) targets_.api->Post(std::move(sorted.api));
+  env::InputSink* const asked = targets_.api != nullptr ? targets_.api : targets_.gate;
+  if (!sorted.api.empty()) asked->Post(std::move(sorted.api));
   if (!sorted.debug.empty() && targets_.debug != nullptr)
     targets_.debug->Post(std::move(sorted.debug));
   if (!sorted.refused.empty()) targets_.network->Take(std::move(sorted.refused));
@@ -129,7 +161,8 @@ bool DebugRouter::TakeOver(const env::Output& output, std::vector<env::Input>& d
   const auto* respond = std::get_if<env::Respond>(&output);
   if (asked_.empty() || respond == nullptr) return false;
   auto asked = asked_.extract(respond->exchange.value);
-  if (asked.empty() || respond->response.status != 404) return false;
+  const int passes = targets_.api != nullptr ? 404 : control::kLetIn;
+  if (asked.empty() || respond->response.status != passes) return false;
   Remember(respond->exchange);
   debug.emplace_back(std::move(asked.mapped()));
   return true;

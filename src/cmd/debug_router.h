@@ -15,21 +15,25 @@
 
 namespace berth::cmd {
 
-// Stands between the HTTPS server and the actors: requests under /debug/ and for /metrics of an
-// operator go to the scheduler, all others to the API server, which serves nothing there: by RBAC
-// it answers 401, 403 or 404. /metrics is the scheduler's for whom that is a 404: who may read it
-// and is no operator. An operator is who has the token, or a verified certificate of the group
-// system:masters; where there is no API server, anyone else is answered 401 or 403 here, but for
-// the paths that are open.
+// Stands between the HTTPS server and the actors: requests under /debug/, for /metrics and /configz
+// of an operator go to the scheduler. An operator is who has the token, or a verified certificate
+// of the group system:masters.
 //
-//   HTTPS server ─Post─> router ─> API server ─Take─> router ─> HTTPS server
-//                          └─────> scheduler <──────────┘
+// Beside an API server all others are that one's, which serves nothing there: by RBAC it answers
+// 401, 403 or 404. /metrics and /configz are the scheduler's for whom that is a 404: who may read
+// them and is no operator. Without one, everything is the scheduler's, some paths are open to
+// everybody, and of all else a gate (control/access_gate.h) decides; it answers kLetIn of what goes
+// on to the scheduler. Where there is no gate either, anyone else is answered 401 or 403 here.
 //
-// Any thread may call. Without an API server nothing needs to be taken.
+//   HTTPS server ─Post─> router ─> API server or gate ─Take─> router ─> HTTPS server
+//                          └─────> scheduler <──────────────────┘
+//
+// Any thread may call.
 class DebugRouter final : public env::InputSink, public env::OutputSink {
  public:
   struct Targets {
     env::InputSink* api = nullptr;    // Null: everything is the scheduler's.
+    env::InputSink* gate = nullptr;   // Without an API server only.
     env::InputSink* debug = nullptr;  // Null: its paths are not served: 404.
     env::OutputSink* network = nullptr;
   };
@@ -46,12 +50,13 @@ class DebugRouter final : public env::InputSink, public env::OutputSink {
 
  private:
   struct Sorted {
-    std::vector<env::Input> api;
+    std::vector<env::Input> api;  // Or the gate.
     std::vector<env::Input> debug;
     std::vector<env::Output> refused;
   };
   void Sort(env::Input input, Sorted& sorted);
   void SortRequest(env::RequestArrived request, Sorted& sorted) REQUIRES_LOCK(mutex_);
+  void Ask(env::RequestArrived request, Sorted& sorted) REQUIRES_LOCK(mutex_);
   void Remember(env::ExchangeId exchange) REQUIRES_LOCK(mutex_);
   // Whether it answers one that was asked about and is let in, which goes to `debug` then.
   bool TakeOver(const env::Output& output, std::vector<env::Input>& debug) REQUIRES_LOCK(mutex_);
@@ -67,7 +72,7 @@ class DebugRouter final : public env::InputSink, public env::OutputSink {
   Mutex mutex_;
   // Of the scheduler's, as long as their client may still leave.
   std::unordered_set<uint64_t> exchanges_ GUARDED_BY(mutex_);
-  // Requests for /metrics that the API server is asked about.
+  // Requests that the API server or the gate is asked about.
   std::unordered_map<uint64_t, env::RequestArrived> asked_ GUARDED_BY(mutex_);
 };
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "control/access_gate.h"
+
 namespace berth::cmd {
 namespace {
 
@@ -149,6 +151,66 @@ TEST(DebugRouter, WithoutAnApiServerSomePathsAreOpenAndTheRestIsNot) {
   router.Post(std::move(batch));
   EXPECT_EQ(debug.got.size(), 3U);
   EXPECT_EQ(network.got, (std::vector<int>{401, 401, 403}));
+}
+
+// A gate decides of all that is neither open nor an operator's.
+TEST(DebugRouter, WhomTheGateLetsInIsAnsweredByTheScheduler) {
+  Inputs gate;
+  Inputs debug;
+  Outputs network;
+  DebugRouter router({.api = nullptr, .gate = &gate, .debug = &debug, .network = &network},
+                     std::make_shared<net::BearerToken>("secret"), {"/healthz"});
+  const auto ask = [&](uint64_t exchange, std::string target, const std::string& token) {
+    env::RequestArrived request{.exchange = {exchange}, .request = {.target = std::move(target)}};
+    if (!token.empty()) request.request.headers.push_back({"authorization", "Bearer " + token});
+    std::vector<env::Input> batch;
+    batch.emplace_back(std::move(request));
+    router.Post(std::move(batch));
+  };
+  const auto answer = [&](uint64_t exchange, int status) {
+    std::vector<env::Output> batch;
+    batch.emplace_back(
+        env::Respond{.exchange = {exchange}, .response = {.status = status}, .stream = false});
+    router.Take(std::move(batch));
+  };
+  ask(1, "/healthz", "");
+  ask(2, "/metrics", "secret");
+  EXPECT_EQ(debug.got.size(), 2U);
+  EXPECT_TRUE(gate.got.empty());
+  ask(3, "/metrics", "its-token");
+  ask(4, "/debug/why", "");
+  ask(5, "/configz", "its-token");
+  ask(6, "/metrics", "leaves");
+  EXPECT_EQ(gate.got.size(), 4U);
+  std::vector<env::Input> leaves;
+  leaves.emplace_back(env::ExchangeAbandoned{{6}});
+  router.Post(std::move(leaves));
+  EXPECT_EQ(gate.got.size(), 5U) << "told to the gate, which alone has heard of it";
+  EXPECT_EQ(debug.got.size(), 2U);
+  answer(3, control::kLetIn);
+  answer(4, 403);
+  answer(5, 401);
+  ASSERT_EQ(debug.got.size(), 3U);
+  EXPECT_EQ(std::get<env::RequestArrived>(debug.got[2]).exchange.value, 3U);
+  answer(3, 404);
+  EXPECT_EQ(network.got, (std::vector<int>{403, 401, 404})) << "the scheduler's own answer, too";
+  std::vector<env::Input> goes;
+  goes.emplace_back(env::ExchangeAbandoned{{3}});
+  router.Post(std::move(goes));
+  EXPECT_EQ(debug.got.size(), 4U);
+  // Bodies of who is not known yet are kept by nobody.
+  env::RequestArrived large{.exchange = {7}, .request = {.target = "/metrics"}};
+  large.request.body = Bytes(std::string(1'000, 'x'));
+  std::vector<env::Input> with_body;
+  with_body.emplace_back(std::move(large));
+  router.Post(std::move(with_body));
+  EXPECT_TRUE(std::get<env::RequestArrived>(gate.got.back()).request.body.empty());
+  answer(7, control::kLetIn);
+  EXPECT_TRUE(std::get<env::RequestArrived>(debug.got.back()).request.body.empty());
+  // Nobody is let in whose request is not remembered.
+  for (uint64_t i = 0; i < 10'000; ++i) ask(100 + i, "/metrics", "guess");
+  EXPECT_EQ(network.got.back(), 429);
+  EXPECT_LT(gate.got.size(), 5'000U);
 }
 
 }  // namespace

@@ -14,13 +14,14 @@
 #include "cmd/configuration.h"
 #include "cmd/connect.h"
 #include "cmd/debug_router.h"
+#include "cmd/delegation.h"
 #include "cmd/leader_options.h"
 #include "cmd/node_template.h"
 #include "cmd/profiles.h"
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
 #include "config/scheduler_configuration.h"
-#include "control/scheduler.h"
+#include "control/operated_scheduler.h"
 #include "controllers/controllers.h"
 #include "env/os/clock.h"
 #include "env/os/entropy.h"
@@ -48,11 +49,10 @@ client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) 
   return options;
 }
 
-// The files that the server's certificate and its clients' authority are taken from.
+// The files that the server's certificate is taken from.
 Status TakeFiles(const cli::SchedulerFlags& flags, net::ServerOptions& server) {
   for (const auto& [path, out] : {std::pair{&flags.tls_cert_file, &server.identity.certificate_pem},
-                                  {&flags.tls_private_key_file, &server.identity.key_pem},
-                                  {&flags.client_ca_file, &server.client_authority_pem}}) {
+                                  {&flags.tls_private_key_file, &server.identity.key_pem}}) {
     if (path->empty()) continue;
     Result<std::string> text = net::ReadFile(*path);
     if (!text) return std::unexpected(text.error());
@@ -64,8 +64,8 @@ Status TakeFiles(const cli::SchedulerFlags& flags, net::ServerOptions& server) {
 // Runs one actor until a signal comes.
 class Process {
  public:
-  Process(const char* command, bool verbose)
-      : command_(command), logger_(Level(verbose)), executor_(clock_, logger_) {}
+  Process(const char* command, bool verbose, env::os::LogFormat format = env::os::LogFormat::kText)
+      : command_(command), logger_(Level(verbose), format), executor_(clock_, logger_) {}
   ~Process() { Stop(); }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -79,8 +79,8 @@ class Process {
     executor_.Connect(actor_, *transport_);
     return {};
   }
-  // Serves probes (or what is open) to everybody, /debug/ and /metrics to who has the endpoint's
-  // token and to system:masters.
+  // Serves probes (or what is open) to everybody, all else to who has the endpoint's token, to
+  // system:masters, and to whom the API server lets get it.
   Status Serve(const cli::RunOptions& options, const Endpoint& endpoint) {
     Result<net::Pki> pki = net::MakePki(options.secure_host, clock_.now());
     if (!pki) return std::unexpected(pki.error());
@@ -88,17 +88,26 @@ class Process {
     server.host = options.secure_host;
     server.port = *options.secure_port;
     server.identity = pki->server;
-    // Administrators whose kubeconfig has a client certificate instead of a token.
-    server.client_authority_pem = endpoint.transport.authority_pem;
     if (const Status given = TakeFiles(options.flags, server); !given) return given;
+    Result<ClientAuthority> authority = FindClientAuthority(options.flags, endpoint);
+    if (!authority) return std::unexpected(authority.error());
+    if (!authority->trouble.empty())
+      logger_.Write(env::LogLevel::kWarning, "access", authority->trouble);
+    server.client_authority_pem = std::move(authority->pem);
+    Result<std::unique_ptr<Delegation>> delegation = Delegation::Make(options.flags, endpoint);
+    if (!delegation) return std::unexpected(delegation.error());
+    delegation_ = *std::move(delegation);
+    delegation_->Join(executor_);
     server.log = [this](env::LogLevel level, const std::string& text) {
       logger_.Write(level, "https", text);
     };
     auto listening = net::HttpsServer::Listen(std::move(server));
     if (!listening) return std::unexpected(listening.error());
     server_ = std::move(*listening);
-    const DebugRouter::Targets targets{
-        .api = nullptr, .debug = &executor_.inbox(actor_), .network = server_.get()};
+    const DebugRouter::Targets targets{.api = nullptr,
+                                       .gate = &delegation_->inbox(),
+                                       .debug = &executor_.inbox(actor_),
+                                       .network = server_.get()};
     router_ =
         std::make_unique<DebugRouter>(targets, endpoint.transport.bearer_token, options.open_paths);
     if (!options.secure_ca.empty()) {
@@ -106,17 +115,22 @@ class Process {
           net::WritePrivateFile(options.secure_ca, pki->authority.certificate_pem);
       if (!written) return written;
     }
-    gate_.PassTo(*server_);
+    gate_.PassTo(*router_);
     return {};
   }
   // The actor is asked to stop at the end, and answers kStopExchange.
   void StopGracefully() { graceful_ = true; }
+  // The actor is asked for a dump on SIGUSR2.
+  void DumpOnSignal() { dumps_ = true; }
   int Run() {
     executor_.SetNetwork(gate_);
     executor_.Start();
     if (transport_) transport_->Start(executor_.inbox(actor_));
+    if (delegation_) delegation_->Start();
     if (server_) server_->Start(*router_);
-    WaitForSignal(Duration::Max());
+    WaitForSignal(Duration::Max(), [this] {
+      if (dumps_) AskToDump(executor_.inbox(actor_));
+    });
     if (graceful_ && !gate_.AskToStop(executor_.inbox(actor_)))
       logger_.Write(env::LogLevel::kWarning, command_,
                     "ends without having given the lease back: others wait until it is over");
@@ -126,6 +140,7 @@ class Process {
   void Stop() {
     if (server_) server_->Stop();
     executor_.Stop();
+    if (delegation_) delegation_->Stop();
     if (transport_) transport_->Stop();
   }
   int Failed(const Error& error) const {
@@ -139,12 +154,14 @@ class Process {
   env::os::Clock clock_;
   env::os::Logger logger_;
   std::unique_ptr<net::HttpsClient> transport_;
+  std::unique_ptr<Delegation> delegation_;
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
   StopGate gate_;
   env::os::Executor executor_;
   env::os::ActorId actor_;
   bool graceful_ = false;
+  bool dumps_ = false;
 };
 
 // What --config says, which fits the other options.
@@ -200,7 +217,9 @@ int Run(const cli::RunOptions& options) {
     fmt::print("{}", explanation.text);
     return explanation.supported ? cli::kOk : cli::kFailed;
   }
-  Process process("run", options.verbose);
+  Process process("run", options.verbose,
+                  options.flags.json_log ? env::os::LogFormat::kJson : env::os::LogFormat::kText);
+  process.DumpOnSignal();
   const Result<Configuration> configuration = ConfigurationOf(options);
   if (!configuration) return process.Failed(configuration.error());
   if (!options.flags.write_config_to.empty())
@@ -228,16 +247,21 @@ int Run(const cli::RunOptions& options) {
       Combined(configuration->scheduler ? configuration->scheduler->leader_election
                                         : config::LeaderElection(),
                options.leader);
+  std::string configz = ConfigzText(*configuration, scheduler.scheduler_names, election,
+                                    ConnectBy(options, *configuration).kubeconfig);
   if (election.leader_elect) {
     Result<control::LeaderElectionOptions> leader = LeaderOptions(election, scheduler.client);
     if (!leader) return process.Failed(leader.error());
     scheduler.leader_election = *std::move(leader);
     process.StopGracefully();
   }
-  Status status =
-      process.Connect(std::make_unique<control::Scheduler>(std::move(scheduler)), *endpoint);
+  Status status = process.Connect(
+      std::make_unique<control::OperatedScheduler>(std::move(scheduler), std::move(configz)),
+      *endpoint);
   cli::RunOptions serving = options;
-  if (!serving.secure_port && options.flags.in_its_place) serving.secure_port = kSchedulerPort;
+  // Who starts it with this, as kube-scheduler is, expects its port to be open.
+  if (!serving.secure_port && !options.flags.authentication_kubeconfig.empty())
+    serving.secure_port = kSchedulerPort;
   if (status && serving.secure_port) status = process.Serve(serving, *endpoint);
   if (!status) return process.Failed(status.error());
   return process.Run();

@@ -1,14 +1,17 @@
 #pragma once
 
+#include <functional>
+
 #include "base/time.h"
 
 namespace berth::cmd {
 
-// SIGINT and SIGTERM are taken by WaitForSignal alone, SIGPIPE and SIGXFSZ by nobody: the write
-// that raised them fails with EPIPE or EFBIG. Call before any thread is made.
+// SIGINT, SIGTERM and SIGUSR2 are taken by WaitForSignal alone, SIGPIPE and SIGXFSZ by nobody: the
+// write that raised them fails with EPIPE or EFBIG. Call before any thread is made.
 void BlockSignals();
 
-// True when SIGINT or SIGTERM came within `timeout`; Duration::Max() waits for ever.
-bool WaitForSignal(Duration timeout);
+// True when SIGINT or SIGTERM came within `timeout`; Duration::Max() waits for ever. On SIGUSR2, by
+// which kube-scheduler tells what it knows, `on_dump` is called, if there is one.
+bool WaitForSignal(Duration timeout, const std::function<void()>& on_dump = {});
 
 }  // namespace berth::cmd

@@ -1,5 +1,6 @@
 // Goal: a signal that a write can raise does not end the program; the write fails. Method: a child
-// process with a limit of file size, and with a pipe nobody reads.
+// process with a limit of file size, and with a pipe nobody reads. Signals that ask for something
+// are taken in their order, by one that sends them to itself.
 #include "cmd/signals.h"
 
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 namespace berth::cmd {
@@ -30,6 +32,21 @@ namespace {
   if (pipe2(ends, O_CLOEXEC) != 0) _exit(1);
   close(ends[0]);
   _exit(write(ends[1], "a", 1) == -1 && errno == EPIPE ? 0 : 2);
+}
+
+[[noreturn]] void DumpAndEnd() {
+  BlockSignals();
+  int dumps = 0;
+  const auto dump = [&] { raise(++dumps < 3 ? SIGUSR2 : SIGTERM); };
+  raise(SIGUSR2);
+  const bool ends = WaitForSignal(Duration::Max(), dump);
+  raise(SIGUSR2);
+  const bool goes_on = !WaitForSignal(Duration::Milliseconds(1));
+  _exit(ends && dumps == 3 && goes_on ? 0 : 2);
+}
+
+TEST(SignalsDeathTest, ASignalForADumpEndsNothing) {
+  EXPECT_EXIT(DumpAndEnd(), testing::ExitedWithCode(0), "");
 }
 
 TEST(SignalsDeathTest, AFileOverItsSizeLimitFailsTheWriteAlone) {

@@ -4,9 +4,23 @@
 #include <utility>
 #include <variant>
 
-#include "control/scheduler.h"
+#include "control/operated_scheduler.h"
 
 namespace berth::cmd {
+namespace {
+
+void Post(env::InputSink& scheduler, env::ExchangeId exchange, const char* target) {
+  std::vector<env::Input> batch;
+  batch.emplace_back(env::RequestArrived{
+      .exchange = exchange,
+      .peer = {},
+      .request = {.method = env::Method::kPost, .target = target, .headers = {}, .body = {}}});
+  scheduler.Post(std::move(batch));
+}
+
+}  // namespace
+
+void AskToDump(env::InputSink& scheduler) { Post(scheduler, control::kDumpExchange, "/dump"); }
 
 void StopGate::Take(std::vector<env::Output> batch) {
   std::vector<env::Output> network;
@@ -24,12 +38,7 @@ void StopGate::Take(std::vector<env::Output> batch) {
 }
 
 bool StopGate::AskToStop(env::InputSink& scheduler, Duration patience) {
-  std::vector<env::Input> stop;
-  stop.emplace_back(env::RequestArrived{
-      .exchange = control::kStopExchange,
-      .peer = {},
-      .request = {.method = env::Method::kPost, .target = "/stop", .headers = {}, .body = {}}});
-  scheduler.Post(std::move(stop));
+  Post(scheduler, control::kStopExchange, "/stop");
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience.ns);
   const MutexLock lock(mutex_);
   while (!stopped_) {

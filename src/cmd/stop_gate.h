@@ -28,4 +28,7 @@ class StopGate final : public env::OutputSink {
   bool stopped_ GUARDED_BY(mutex_) = false;
 };
 
+// Asks the scheduler to tell in the log what it knows, and to compare it with the objects.
+void AskToDump(env::InputSink& scheduler);
+
 }  // namespace berth::cmd

@@ -35,7 +35,8 @@
 #include "cmd/demo_shell.h"
 #include "cmd/node_template.h"
 #include "cmd/signals.h"
-#include "control/scheduler.h"
+#include "cmd/stop_gate.h"
+#include "control/operated_scheduler.h"
 #include "controllers/controllers.h"
 #include "env/os/clock.h"
 #include "env/os/entropy.h"
@@ -100,6 +101,10 @@ class Cluster {
 
   Status Start();
   void Stop();
+  // What the scheduler knows, into the log.
+  void Dump() {
+    if (scheduler_) AskToDump(executor_.inbox(*scheduler_));
+  }
   [[nodiscard]] std::string address() const { return Address(options_.host, server_->port()); }
   [[nodiscard]] const std::string& kubeconfig() const { return kubeconfig_; }
   [[nodiscard]] const DemoBoard& board() const { return *board_; }
@@ -380,8 +385,12 @@ Status Cluster::AddClients() {
     // Volcano does not run here, and who names it gets what it does.
     options.scheduler_names.emplace_back("volcano");
     options.client = ClientOptions("berth-scheduler");
-    scheduler_ = AddClient("scheduler", "system:kube-scheduler",
-                           std::make_unique<control::Scheduler>(std::move(options)));
+    config::LeaderElection alone;
+    alone.leader_elect = false;
+    std::string configz = ConfigzText(*configuration, options.scheduler_names, alone, "");
+    scheduler_ = AddClient(
+        "scheduler", "system:kube-scheduler",
+        std::make_unique<control::OperatedScheduler>(std::move(options), std::move(configz)));
   }
   if (!options_.no_controllers) {
     controllers::Options options;
@@ -474,7 +483,7 @@ int Up(const cli::UpOptions& options) {
   fmt::print("ready {}\n", cluster.address());
   std::fflush(stdout);
   if (!options.demo) {
-    WaitForSignal(Duration::Max());
+    WaitForSignal(Duration::Max(), [&cluster] { cluster.Dump(); });
     cluster.Stop();
     return cli::kOk;
   }

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -142,6 +147,52 @@ void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
     metrics.Value(fmt::format("scheduler_cache_size{{type=\"{}\"}}", type), count);
 }
 
+// Why pods came to wait, and for whom they do.
+void WaitingMetrics(const Scheduler& scheduler, Metrics& metrics) {
+  const SchedulingMetrics& told = scheduler.metrics();
+  metrics.Family("scheduler_queue_incoming_pods_total", "counter",
+                 "Pods that came to a queue, by what happened. Of what frees room on a node "
+                 "(NodeFreed) kube-scheduler tells a pod's end from an amount that grew.");
+  const auto came = [&](std::string_view queue, std::string_view event, uint64_t count) {
+    metrics.Value(fmt::format(R"(scheduler_queue_incoming_pods_total{{event="{}",queue="{}"}})",
+                              event, queue),
+                  count);
+  };
+  came("active", "PodAdd", told.came());
+  came("unschedulable", "ScheduleAttemptFailure", told.refused());
+  const auto& woken = scheduler.engine().counters().pods_woken;
+  const auto by = [&](model::TouchKinds kind) {
+    return woken.at(static_cast<size_t>(std::countr_zero(kind)));
+  };
+  came("active", "NodeFreed", by(model::kTouchFreed));
+  came("active", "NodeAdd", by(model::kTouchAdded));
+  came("active", "NodeUpdateNodeLabel", by(model::kTouchLabels));
+  came("active", "NodeUpdateNodeTaint", by(model::kTouchTaints) + by(model::kTouchUnschedulable));
+  came("active", "NodeUpdateNodeDeclaredFeature", by(model::kTouchFeatures));
+  came("active", "CSINodeUpdate", by(model::kTouchVolumes));
+  came("active", "AssignedPodsMoved", woken.at(cycle::Counters::kWokenForPods));
+  came("active", "StorageChanged", woken.at(cycle::Counters::kWokenForVolumes));
+
+  std::map<std::pair<std::string, std::string_view>, uint64_t> plugins;
+  for (const auto& [key, count] : told.CountRefused()) {
+    std::set<std::string_view> refusing;
+    for (uint32_t i = 0; i < model::kReasonKindsCount; ++i) {
+      const auto kind = static_cast<model::ReasonKind>(i);
+      if ((key.second & model::MaskOf(kind)) != 0) refusing.insert(translate::PluginOf(kind));
+    }
+    for (const std::string_view plugin : refusing) {
+      if (!plugin.empty()) plugins[{key.first, plugin}] += count;
+    }
+  }
+  metrics.Family("scheduler_unschedulable_pods", "gauge",
+                 "Pods that wait, by a plugin that refused them somewhere.");
+  for (const auto& [key, count] : plugins) {
+    metrics.Value(fmt::format(R"(scheduler_unschedulable_pods{{plugin="{}",profile="{}"}})",
+                              key.second, key.first),
+                  count);
+  }
+}
+
 void LeaderMetrics(const Scheduler& scheduler, Metrics& metrics) {
   const LeaderElection* election = scheduler.election();
   if (election == nullptr) return;
@@ -248,6 +299,7 @@ std::string MetricsText(const Scheduler& scheduler) {
   Metrics metrics;
   AttemptMetrics(scheduler, metrics);
   QueueMetrics(scheduler, metrics);
+  WaitingMetrics(scheduler, metrics);
   LeaderMetrics(scheduler, metrics);
   metrics.Gauge("berth_waiting_pods", "Pods that wait for a node.",
                 scheduler.engine().lines().pods_count());

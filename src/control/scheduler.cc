@@ -218,16 +218,7 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
   } else if (options_.groups && event.watch == queues_) {
     OnQueue(event, out);
   } else if (volumes_ && volumes_->Watches(event.watch)) {
-    const std::optional<api::Json> object = Volumes::Read(event);
-    if (const auto fact = volumes_->FactOf(event, object, engine_.vocabulary()))
-      ApplyStorage(*fact, out);
-    if (volumes_->IsOfNodes(event.watch)) return;
-    const std::vector<client::ObjectEvent> users = volumes_->Observe(event, object);
-    PumpVolumes(now, out);
-    for (const client::ObjectEvent& pod : users) OnPod(now, pod, out);
-    if (!quota_) return;
-    for (const model::Delta& fact : quota_->OnVolumes(event, ReadingWith(out)))
-      if (engine_.state().HasRoomForFact(fact)) Apply(fact);
+    OnStorage(now, event, out);
   } else if (spread_defaults_ && spread_defaults_->Watches(event.watch)) {
     for (const client::ObjectEvent& pod : spread_defaults_->Observe(event, decoder_))
       OnPod(now, pod, out);
@@ -264,7 +255,10 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     return;
   }
   if (barrier_.OnCallDone(now, event) || groups_.OnCallDone(now, event)) return;
-  if (volumes_ && volumes_->OnCallDone(event)) return;
+  if (volumes_) {
+    if (const auto watch = volumes_->WatchOf(event.call))
+      return OnVolumeWrite(now, *watch, event, out);
+  }
   if (quota_) {
     if (const auto result = quota_->OnCallDone(now, event)) return OnReservation(now, *result, out);
   }
@@ -288,7 +282,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     binder_.Withdraw(event.uid, client_);
     if (volumes_) {
       volumes_->Withdraw(event.uid);
-      volumes_->Forget(event);
+      ApplyAssumed(out);
     }
     if (spread_defaults_) spread_defaults_->Forget(event);
     return;
@@ -298,12 +292,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   if (pod->spec->scheduler_name.empty())
     pod->spec.Edit().scheduler_name = options_.scheduler_names.front();
   const bool mine = ours(pod->spec->scheduler_name);
-  std::string waits_for;
-  if (mine && volumes_) {
-    const bool placed =
-        !pod->node_name.empty() || binder_.busy(event.uid) || volumes_->holds(event.uid);
-    waits_for = volumes_->Resolve(event, placed, *pod);
-  }
+  if (mine && volumes_) Volumes::Honour(pod->spec.Edit());
   std::vector<std::string> left_out;
   auto facts = translator_.Facts(*pod, engine_.vocabulary(), &left_out);
   if (!facts) return Refuse(event, *pod, facts.error().message, env::LogLevel::kInfo, out);
@@ -334,14 +323,19 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   if (!waits) {
     status_.Forget(event.uid);
     if (!binder_.busy(event.uid)) metrics_.Forget(event.uid);
-    if (facts->terminating && pod->node_name.empty()) {
-      Withdraw(now, event.uid);
+    if (pod->node_name.empty()) {
+      Withdraw(now, event.uid, out);
+    } else if (volumes_) {
+      volumes_->Withdraw(event.uid);  // Others were quicker.
+      ApplyAssumed(out);
     }
     return;
   }
-  if (!waits_for.empty()) return WaitForClaims(*pod, waits_for);
   if (!facts->ours) NoteLeftAlone(*pod);
-  if (facts->ours && pod->spec->scheduling_gates.empty()) metrics_.Waits(now, event.uid);
+  if (facts->ours && pod->spec->scheduling_gates.empty() && !binder_.busy(event.uid) &&
+      IsPending(event.uid)) {
+    metrics_.Waits(now, event.uid);
+  }
   if (mine) OnWaitingPod(*pod);
 }
 
@@ -352,25 +346,57 @@ void Scheduler::ApplyStorage(const model::StorageFact& fact, env::Outbox& out) {
                   engine_.state().NameOf(fact.name), limits::kStorageRowsMax));
 }
 
-// Nodes are not looked at before its claims have volumes, or may get them there.
-void Scheduler::WaitForClaims(const api::Pod& pod, const std::string& reason) {
-  left_alone_[pod.meta.uid] = reason;
-  status_.Observe(pod);
-  status_.Want(pod.meta.uid,
-               {.reason = kUnschedulable,
-                .message = Bytes(fmt::format("0/{} nodes are available: {}.",
-                                             engine_.state().nodes().present_count(), reason))});
+bool Scheduler::IsPending(std::string_view uid) const {
+  const model::PodId pod = engine_.state().FindPod(uid);
+  return pod.valid() && model::StageOf(engine_.state().pods().at(pod)) == model::PodStage::kPending;
+}
+
+void Scheduler::OnStorage(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  const std::optional<api::Json> object = Volumes::Read(event);
+  if (const auto fact = volumes_->FactOf(event, object, engine_.vocabulary()))
+    ApplyStorage(*fact, out);
+  if (volumes_->IsOfEngine(event.watch)) return;
+  volumes_->Observe(event, object);
+  PumpVolumes(now, out);
+  if (!quota_) return;
+  for (const model::Delta& fact : quota_->OnVolumes(event, ReadingWith(out)))
+    if (engine_.state().HasRoomForFact(fact)) Apply(fact);
+}
+
+// What it wrote is known before anything else is decided.
+void Scheduler::OnVolumeWrite(Instant now, client::WatchId watch, const client::CallDone& done,
+                              env::Outbox& out) {
+  if (done.outcome == client::Outcome::kDone) {
+    std::vector<client::Event> events;
+    client_.Learn(now, watch, done.response.body.view(), events);
+    Handle(now, events, out);
+  }
+  volumes_->OnCallDone(done);
+  PumpVolumes(now, out);
 }
 
 void Scheduler::PumpVolumes(Instant now, env::Outbox& out) {
   Volumes::Ended ended = volumes_->Take(now, engine_.state());
   for (Binder::Attempt& attempt : ended.ready) binder_.Bind(now, std::move(attempt), client_, out);
-  for (const Binder::Attempt& attempt : ended.given_up) Withdrawn(now, attempt);
+  for (const auto& [attempt, code, message] : ended.refused) {
+    Apply(model::BindOutcome{
+        .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kRefused, .code = code, .at = now});
+    ToldRefused(attempt, fmt::format("binding volumes: {}", message), code, out);
+    FollowUp(engine_.state().FindPod(attempt.pod.uid));
+  }
+  ApplyAssumed(out);
 }
 
-void Scheduler::Withdraw(Instant now, std::string_view uid) {
+void Scheduler::ApplyAssumed(env::Outbox& out) {
+  for (const model::StorageFact& fact : volumes_->TakeFacts()) ApplyStorage(fact, out);
+}
+
+void Scheduler::Withdraw(Instant now, std::string_view uid, env::Outbox& out) {
   auto attempt = binder_.Withdraw(uid, client_);
-  if (!attempt && volumes_) attempt = volumes_->Withdraw(uid);
+  if (!attempt && volumes_) {
+    attempt = volumes_->Withdraw(uid);
+    ApplyAssumed(out);
+  }
   if (attempt) Withdrawn(now, *attempt);
 }
 
@@ -430,6 +456,7 @@ void Scheduler::OnWaitingPod(const api::Pod& pod) {
 }
 
 void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  if (volumes_) volumes_->NoteNodes();
   if (event.change == client::Change::kDeleted) {
     Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
     left_out_.erase(event.name);
@@ -439,7 +466,7 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
     if (!volumes_) return;
     for (const Binder::Attempt& attempt : volumes_->WithdrawNode(event.name))
       Withdrawn(now, attempt);
-    return;
+    return ApplyAssumed(out);
   }
   const auto node = decoder_.Node(event.object.view());
   if (!node) {
@@ -677,9 +704,26 @@ void Scheduler::Decide(Instant now, env::Outbox& out) {
   CarryOut(now, plan, out);
 }
 
+// False: what its claims would get there went to a pod of the same plan. It is decided anew.
+bool Scheduler::Send(Instant now, const model::BindDecision& bind, Binder::Attempt attempt,
+                     env::Outbox& out) {
+  if (volumes_) {
+    const auto given = Volumes::GivenOn(engine_.state(), bind.pod, bind.node);
+    if (!given) return false;
+    if (!given->empty()) {
+      volumes_->Hold(now, std::move(attempt), *given, engine_.state(), client_, out);
+      ApplyAssumed(out);
+      return true;
+    }
+  }
+  binder_.Bind(now, std::move(attempt), client_, out);
+  return true;
+}
+
 void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out) {
   const model::State& state = engine_.state();
   const model::BindDecision* before = nullptr;
+  std::vector<Binder::Attempt> withdrawn;
   for (const model::BindDecision& bind : plan.binds) {
     const model::BindDecision& place =
         options_.planted_anothers_node && before != nullptr ? *before : bind;
@@ -692,12 +736,9 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
                             .scheduler_name = SchedulerOf(bind.pod),
                             .node = std::string(state.NameOf(place.node_name)),
                             .devices = bind.devices};
-    if (volumes_ && volumes_->NeedsNode(attempt.pod.uid)) {
-      volumes_->Hold(now, std::move(attempt), client_, out);
-    } else {
-      binder_.Bind(now, std::move(attempt), client_, out);
-    }
+    if (!Send(now, bind, attempt, out)) withdrawn.push_back(std::move(attempt));
   }
+  for (const Binder::Attempt& attempt : withdrawn) Withdrawn(now, attempt);
   std::vector<Bytes> messages;
   messages.reserve(plan.refusals.size());
   for (const model::Refusal& refusal : plan.refusals) {
@@ -708,7 +749,10 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
   for (const model::PodId pod : plan.evicted) FollowUp(pod);
   counters_.unschedulable += plan.refused.size();
   for (const model::PodRefused& refused : plan.refused) {
-    metrics_.FoundNoNode(state.UidOf(refused.pod_uid), SchedulerOf(refused.pod));
+    model::ReasonMask reasons = 0;
+    for (const model::Reason& reason : plan.refusals[refused.refusal].reasons)
+      reasons |= model::MaskOf(reason.kind);
+    metrics_.FoundNoNode(state.UidOf(refused.pod_uid), SchedulerOf(refused.pod), reasons);
     Bytes message = messages[refused.refusal];
     if (const model::LostPromise& lost = state.pods().at(refused.pod).lost;
         lost.why != model::ReasonKind::kNone) {
@@ -719,11 +763,11 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
   }
   for (const model::GroupId group : plan.groups) FollowGroup(group);
   if (quota_) quota_->CarryOut(plan, engine_);
-  SpareUnsent(now, plan);
+  SpareUnsent(now, plan, out);
 }
 
 // A victim whose binding waits to be sent is not evicted: it is not bound. The plan's ids end here.
-void Scheduler::SpareUnsent(Instant now, const model::Plan& plan) {
+void Scheduler::SpareUnsent(Instant now, const model::Plan& plan, env::Outbox& out) {
   std::vector<std::string> uids;
   for (const model::PreemptDecision& preemption : plan.preemptions) {
     for (const model::PreemptDecision::Victim& victim : preemption.victims)
@@ -731,7 +775,7 @@ void Scheduler::SpareUnsent(Instant now, const model::Plan& plan) {
   }
   for (const model::PodId pod : plan.evicted)
     uids.emplace_back(engine_.state().UidOf(engine_.state().pods().at(pod).uid));
-  for (const std::string& uid : uids) Withdraw(now, uid);
+  for (const std::string& uid : uids) Withdraw(now, uid, out);
 }
 
 model::BindOutcome Scheduler::OfNamesake(model::BindOutcome outcome,
@@ -740,6 +784,16 @@ model::BindOutcome Scheduler::OfNamesake(model::BindOutcome outcome,
   const model::PodId now = state.FindPodByKey(client::KnownSet::Key(pod.namespace_name, pod.name));
   if (now.valid()) outcome.uid = std::string(state.UidOf(state.pods().at(now).uid));
   return outcome;
+}
+
+void Scheduler::ToldRefused(const Binder::Attempt& attempt, const std::string& text, int code,
+                            env::Outbox& out) {
+  ++counters_.errors;
+  metrics_.Refused(attempt.scheduler_name);
+  Say(out, env::LogLevel::kWarning,
+      fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
+                  attempt.node, text, code));
+  status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(text)});
 }
 
 void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox& out) {
@@ -756,13 +810,8 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
           {.pod = attempt.pod, .scheduler_name = attempt.scheduler_name, .node = attempt.node});
     }
     if (result.outcome->outcome == model::WriteOutcome::kRefused) {
-      ++counters_.errors;
-      metrics_.Refused(attempt.scheduler_name);
-      const std::string text = fmt::format("binding rejected: {}", result.status.message);
-      Say(out, env::LogLevel::kWarning,
-          fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
-                      attempt.node, text, result.status.code));
-      status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(text)});
+      ToldRefused(attempt, fmt::format("binding rejected: {}", result.status.message),
+                  result.status.code, out);
     }
     return FollowUp(engine_.state().FindPod(attempt.pod.uid));
   }

@@ -209,16 +209,23 @@ class Scheduler final : public env::Actor {
                    env::Outbox& out);
   void OnWaitingPod(const api::Pod& pod);
   void NoteLeftAlone(const api::Pod& pod);
-  // A pod that waits for its claims.
-  void WaitForClaims(const api::Pod& pod, const std::string& reason);
   // Takes back a binding that was not sent.
-  void Withdraw(Instant now, std::string_view uid);
+  void Withdraw(Instant now, std::string_view uid, env::Outbox& out);
+  void OnVolumeWrite(Instant now, client::WatchId watch, const client::CallDone& done,
+                     env::Outbox& out);
+  [[nodiscard]] bool IsPending(std::string_view uid) const;
+  void OnStorage(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void ApplyStorage(const model::StorageFact& fact, env::Outbox& out);
   // Sends the bindings whose volumes are there, and gives up those that get none.
   void PumpVolumes(Instant now, env::Outbox& out);
+  void ApplyAssumed(env::Outbox& out);
+  [[nodiscard]] bool Send(Instant now, const model::BindDecision& bind, Binder::Attempt attempt,
+                          env::Outbox& out);
   // Of the planted defect: the same of who has the pod's name now.
   [[nodiscard]] model::BindOutcome OfNamesake(model::BindOutcome outcome,
                                               const client::ObjectRef& pod) const;
+  void ToldRefused(const Binder::Attempt& attempt, const std::string& text, int code,
+                   env::Outbox& out);
   void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
   void OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
   void EndEvictions(Instant now);
@@ -227,7 +234,7 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] std::string_view PromisedTo(std::string_view uid) const;
   void Apply(const model::Delta& delta);
   void FollowUp(model::PodId pod);
-  void SpareUnsent(Instant now, const model::Plan& plan);
+  void SpareUnsent(Instant now, const model::Plan& plan, env::Outbox& out);
   void EvictForWorkload(model::PodId pod);
   void EvictForGang(model::PodId pod);
   void EvictFor(model::PodId pod);
@@ -238,7 +245,7 @@ class Scheduler final : public env::Actor {
   void Withdrawn(Instant now, const Binder::Attempt& attempt);
 
   void Elect(Instant now, const env::Input& input, env::Outbox& out);
-  void TakeBack(Instant now);
+  void TakeBack(Instant now, env::Outbox& out);
   void Stop(Instant now, env::Outbox& out);
   void PassBarrier(Instant now, env::Outbox& out);
   void FinishStop(Instant now, env::Outbox& out);

@@ -12,7 +12,7 @@ void Scheduler::Elect(Instant now, const env::Input& input, env::Outbox& out) {
   const uint64_t term = election_->terms();
   election_->Handle(now, input, out);
   if (led && (!election_->leads() || election_->terms() > term)) {
-    TakeBack(now);
+    TakeBack(now, out);
     const size_t under_way = client_.writes_in_flight();
     ++counters_.leases_lost;
     counters_.under_way_at_loss += under_way;
@@ -28,11 +28,12 @@ void Scheduler::Elect(Instant now, const env::Input& input, env::Outbox& out) {
 }
 
 // Nothing that was decided leaves any more. What becomes of what has left is heard still.
-void Scheduler::TakeBack(Instant now) {
+void Scheduler::TakeBack(Instant now, env::Outbox& out) {
   barrier_.Abort();
   client_.StopWrites();
   if (!volumes_) return;
   for (const Binder::Attempt& attempt : volumes_->WithdrawAll()) Withdrawn(now, attempt);
+  ApplyAssumed(out);
 }
 
 void Scheduler::PassBarrier(Instant now, env::Outbox& out) {
@@ -44,7 +45,7 @@ void Scheduler::PassBarrier(Instant now, env::Outbox& out) {
 
 void Scheduler::Stop(Instant now, env::Outbox& out) {
   stopping_ = true;
-  TakeBack(now);
+  TakeBack(now, out);
   FinishStop(now, out);
 }
 

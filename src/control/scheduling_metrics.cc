@@ -12,19 +12,34 @@ SchedulingMetrics::OfProfile& SchedulingMetrics::Of(std::string_view profile) {
 void SchedulingMetrics::Waits(Instant now, std::string_view uid) {
   if (waiting_.contains(uid)) return;
   waiting_[std::string(uid)] = {.since = now, .decided = {}};
+  ++came_;
 }
 
 void SchedulingMetrics::Decided(Instant now, std::string_view uid) {
   const auto at = waiting_.find(uid);
   if (at == waiting_.end()) return;
   at->second.decided = now;
+  at->second.reasons = 0;
   ++at->second.attempts;
 }
 
-void SchedulingMetrics::FoundNoNode(std::string_view uid, std::string_view profile) {
+void SchedulingMetrics::FoundNoNode(std::string_view uid, std::string_view profile,
+                                    model::ReasonMask reasons) {
   ++Of(profile).unschedulable;
+  ++refused_;
   const auto at = waiting_.find(uid);
-  if (at != waiting_.end()) ++at->second.attempts;
+  if (at == waiting_.end()) return;
+  ++at->second.attempts;
+  at->second.reasons = reasons;
+  at->second.profile = profile;
+}
+
+SchedulingMetrics::Refusals SchedulingMetrics::CountRefused() const {
+  Refusals counts;
+  for (const auto& [uid, entry] : waiting_) {
+    if (entry.reasons != 0) ++counts[{entry.profile, entry.reasons}];
+  }
+  return counts;
 }
 
 void SchedulingMetrics::Bound(Instant now, std::string_view uid, std::string_view profile) {

@@ -5,8 +5,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/time.h"
+#include "model/reason.h"
 
 namespace berth::control {
 
@@ -43,7 +45,7 @@ class SchedulingMetrics {
   // It may be placed from now on, if that is new.
   void Waits(Instant now, std::string_view uid);
   void Decided(Instant now, std::string_view uid);
-  void FoundNoNode(std::string_view uid, std::string_view profile);
+  void FoundNoNode(std::string_view uid, std::string_view profile, model::ReasonMask reasons);
   void Refused(std::string_view profile) { ++Of(profile).errors; }
   void Bound(Instant now, std::string_view uid, std::string_view profile);
   void Forget(std::string_view uid);
@@ -55,12 +57,20 @@ class SchedulingMetrics {
   [[nodiscard]] const std::map<uint32_t, Histogram<20>>& sli() const { return sli_; }
   [[nodiscard]] const Histogram<5>& attempts() const { return attempts_; }
   static constexpr uint32_t kAttemptsTold = 15;
+  // Pods that may be placed: that came, and that were told that no node would have them.
+  [[nodiscard]] uint64_t came() const { return came_; }
+  [[nodiscard]] uint64_t refused() const { return refused_; }
+  // Of those that wait, how many were last refused for which reasons, by profile. O(those).
+  using Refusals = std::map<std::pair<std::string, model::ReasonMask>, uint64_t>;
+  [[nodiscard]] Refusals CountRefused() const;
 
  private:
   struct Entry {
     Instant since;
     Instant decided;  // Of the attempt that is under way.
     uint32_t attempts = 0;
+    model::ReasonMask reasons = 0;  // Of the last one that found no node.
+    std::string profile = {};       // Likewise.
   };
   OfProfile& Of(std::string_view profile);
 
@@ -68,6 +78,8 @@ class SchedulingMetrics {
   std::map<std::string, OfProfile, std::less<>> profiles_;
   std::map<uint32_t, Histogram<20>> sli_;
   Histogram<5> attempts_;
+  uint64_t came_ = 0;
+  uint64_t refused_ = 0;
 };
 
 }  // namespace berth::control

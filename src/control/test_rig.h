@@ -64,7 +64,7 @@ class Rig {
     Tick();
     ASSERT_EQ(inbox.size(),
               2u + (scheduler.preempts() ? 1 : 0) + (scheduler.places_groups() ? 2 : 0) +
-                  (scheduler.reads_volumes() ? 5 : 0) + (scheduler.spreads_by_default() ? 4 : 0) +
+                  (scheduler.reads_volumes() ? 7 : 0) + (scheduler.spreads_by_default() ? 4 : 0) +
                   (scheduler.reads_namespaces() && !scheduler.gives_quota() ? 1 : 0) +
                   (scheduler.gives_quota() ? 10 : 0) +
                   (scheduler.places_groups() || scheduler.gives_quota() ? 1 : 0));

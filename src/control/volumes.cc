@@ -31,11 +31,6 @@ constexpr std::string_view kClaimVolume = "spec.volumes.persistentVolumeClaim";
 constexpr std::string_view kEphemeralVolume = "spec.volumes.ephemeral";
 constexpr std::string_view kNodeNameField = "metadata.name";
 
-std::string ControllerUidOf(const Json& object) {
-  const Json* controller = api::ControllerOf(object);
-  return controller == nullptr ? std::string() : std::string(TextAt(*controller, "uid"));
-}
-
 void Append(std::vector<api::Requirement>& list, const std::vector<api::Requirement>& more) {
   list.insert(list.end(), more.begin(), more.end());
 }
@@ -110,17 +105,23 @@ Volumes::Volumes(client::Client& client)
           {.resource = {.group = "storage.k8s.io", .version = "v1", .plural = "storageclasses"}})),
       csi_nodes_watch_(client.Watch(
           {.resource = {.group = "storage.k8s.io", .version = "v1", .plural = "csinodes"}})),
-      attachments_watch_(client.Watch(
+      attachments_watch_(client.Watch({.resource = {.group = "storage.k8s.io",
+                                                    .version = "v1",
+                                                    .plural = "volumeattachments"}})),
+      drivers_watch_(client.Watch(
+          {.resource = {.group = "storage.k8s.io", .version = "v1", .plural = "csidrivers"}})),
+      capacities_watch_(client.Watch(
           {.resource = {
-               .group = "storage.k8s.io", .version = "v1", .plural = "volumeattachments"}})) {}
+               .group = "storage.k8s.io", .version = "v1", .plural = "csistoragecapacities"}})) {}
 
 bool Volumes::Watches(client::WatchId watch) const {
   return watch == claims_watch_ || watch == volumes_watch_ || watch == classes_watch_ ||
-         IsOfNodes(watch);
+         IsOfEngine(watch);
 }
 
-bool Volumes::IsOfNodes(client::WatchId watch) const {
-  return watch == csi_nodes_watch_ || watch == attachments_watch_;
+bool Volumes::IsOfEngine(client::WatchId watch) const {
+  return watch == csi_nodes_watch_ || watch == attachments_watch_ || watch == drivers_watch_ ||
+         watch == capacities_watch_;
 }
 
 std::optional<Json> Volumes::Read(const client::ObjectEvent& event) {
@@ -131,88 +132,56 @@ std::optional<Json> Volumes::Read(const client::ObjectEvent& event) {
 
 std::optional<model::StorageFact> Volumes::FactOf(const client::ObjectEvent& event,
                                                   const std::optional<Json>& object,
-                                                  model::Vocabulary& vocabulary) const {
-  const std::string_view plural = event.watch == claims_watch_      ? "persistentvolumeclaims"
-                                  : event.watch == volumes_watch_   ? "persistentvolumes"
-                                  : event.watch == classes_watch_   ? "storageclasses"
-                                  : event.watch == csi_nodes_watch_ ? "csinodes"
-                                                                    : "volumeattachments";
-  if (event.change == client::Change::kDeleted)
-    return translate::StorageGone(plural, event.namespace_name.empty() ? event.name : KeyOf(event),
-                                  vocabulary);
-  if (!object) return std::nullopt;
-  return translate::StorageFactOf(plural, *object, vocabulary);
+                                                  model::Vocabulary& vocabulary) {
+  const std::string_view plural = event.watch == claims_watch_        ? "persistentvolumeclaims"
+                                  : event.watch == volumes_watch_     ? "persistentvolumes"
+                                  : event.watch == classes_watch_     ? "storageclasses"
+                                  : event.watch == csi_nodes_watch_   ? "csinodes"
+                                  : event.watch == drivers_watch_     ? "csidrivers"
+                                  : event.watch == attachments_watch_ ? "volumeattachments"
+                                                                      : "csistoragecapacities";
+  const std::string name = event.namespace_name.empty() ? event.name : KeyOf(event);
+  std::optional<model::StorageFact> fact;
+  if (event.change == client::Change::kDeleted) {
+    fact = translate::StorageGone(plural, name, vocabulary);
+  } else if (object) {
+    fact = translate::StorageFactOf(plural, *object, vocabulary);
+  }
+  if (!fact || assumed_.empty()) return fact;
+  if (event.watch != claims_watch_ && event.watch != volumes_watch_) return fact;
+  return Overlaid({.volume = event.watch == volumes_watch_, .name = name}, *std::move(fact));
 }
 
 // ---- Observing ---------------------------------------------------------------------------------
 
-std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& event,
-                                                  const std::optional<Json>& object) {
-  const bool gone = event.change == client::Change::kDeleted;
+void Volumes::Observe(const client::ObjectEvent& event, const std::optional<Json>& object) {
+  changed_ = true;
   if (event.watch == claims_watch_) {
     const std::string key = KeyOf(event);
-    if (object) {
-      ObserveClaim(key, *object);
-    } else if (!gone) {
-      return UsersOf(key);
-    } else if (const auto at = claims_.find(key);
-               at != claims_.end() && at->second.uid == event.uid) {
+    if (object) return ObserveClaim(key, *object);
+    const auto at = claims_.find(key);
+    if (event.change == client::Change::kDeleted && at != claims_.end() &&
+        at->second.uid == event.uid) {
       claims_.erase(at);
     }
-    return UsersOf(key);
+    return;
   }
-  std::vector<client::ObjectEvent> users;
-  const auto add = [&](const std::string& claim) {
-    for (client::ObjectEvent& pod : UsersOf(claim)) users.push_back(std::move(pod));
-  };
   if (event.watch == volumes_watch_) {
-    std::set<std::string> classes;
-    std::set<std::string> named;
-    const auto note = [&] {
-      const auto known = volumes_.find(event.name);
-      if (known == volumes_.end()) return;
-      if (known->second.free && IsPrepared(known->second.class_name))
-        classes.insert(known->second.class_name);
-      if (!known->second.claim.empty()) named.insert(known->second.claim);
-    };
-    note();
-    ForgetVolume(event.name);
-    if (object) ObserveVolume(event.name, *object);
-    note();
-    for (const auto& [claim, pods] : users_) {
-      const auto at = claims_.find(claim);
-      if (at == claims_.end()) continue;
-      const bool may_get_it =
-          !at->second.bound && (classes.contains(at->second.class_name) || named.contains(claim));
-      if (at->second.volume == event.name || may_get_it) add(claim);
-    }
-    return users;
+    if (object) return ObserveVolume(event.name, *object);
+    return ForgetVolume(event.name);
   }
   classes_.erase(event.name);
   if (object) ObserveClass(event.name, *object);
-  for (const auto& [claim, pods] : users_) {
-    const auto at = claims_.find(claim);
-    if (at != claims_.end() && !at->second.bound && at->second.class_name == event.name) add(claim);
-  }
-  return users;
-}
-
-std::vector<client::ObjectEvent> Volumes::UsersOf(const std::string& claim) const {
-  std::vector<client::ObjectEvent> events;
-  const auto at = users_.find(claim);
-  if (at == users_.end()) return events;
-  for (const std::string& pod : at->second) events.push_back(pods_.at(pod).event);
-  return events;
 }
 
 void Volumes::ObserveClaim(const std::string& key, const Json& claim) {
   Claim facts{.uid = std::string(TextAt(claim, "metadata.uid")),
               .version = std::string(TextAt(claim, "metadata.resourceVersion")),
-              .controller = ControllerUidOf(claim),
               .volume = std::string(TextAt(claim, "spec.volumeName")),
               .class_name = std::string(api::StorageClassNameOf(claim).value_or("")),
               .selected_node = std::string(AnnotationOf(claim, api::kSelectedNode)),
-              .bound = AnnotationOf(claim, api::kBindCompleted) == "yes" &&
+              // Whatever it says: only the controller that binds writes "yes".
+              .bound = !AnnotationOf(claim, api::kBindCompleted).empty() &&
                        TextAt(claim, "status.phase") != "Lost",
               .deleted = !TextAt(claim, "metadata.deletionTimestamp").empty(),
               .request = BytesAt(claim, "spec.resources.requests.storage"),
@@ -223,18 +192,14 @@ void Volumes::ObserveClaim(const std::string& key, const Json& claim) {
     Result<api::LabelQuery> query = api::QueryOf(api::LabelSelectorOf(*selector));
     facts.selector = query ? std::move(*query) : api::LabelQuery{.nothing = true};
   }
-  const auto known = claims_.find(key);
-  // The answer to a write may have come before the watch told of what was before it.
-  if (known != claims_.end() && known->second.uid == facts.uid &&
-      client::Version::Parse(facts.version)
-          .OlderThan(client::Version::Parse(known->second.version))) {
-    return;
-  }
   claims_[key] = std::move(facts);
 }
 
 void Volumes::ObserveVolume(const std::string& name, const Json& volume) {
+  ForgetVolume(name);
   Volume& facts = volumes_[name];
+  facts.uid = TextAt(volume, "metadata.uid");
+  facts.version = TextAt(volume, "metadata.resourceVersion");
   for (const Json& term : ArrayAt(volume, "spec.nodeAffinity.required.nodeSelectorTerms")) {
     facts.places.push_back({.match_expressions = RequirementsAt(term, "matchExpressions"),
                             .match_fields = RequirementsAt(term, "matchFields")});
@@ -285,33 +250,6 @@ void Volumes::ObserveClass(const std::string& name, const Json& object) {
   }
 }
 
-void Volumes::Keep(const client::ObjectEvent& event, const api::Pod& pod) {
-  const std::string key = KeyOf(event);
-  if (const auto known = pods_.find(key); known != pods_.end()) Forget(known->second.event);
-  Pod& row = pods_[key];
-  row.event = event;
-  for (const std::string& claim : pod.spec->claims)
-    row.claims.push_back(client::KnownSet::Key(event.namespace_name, claim));
-  for (const std::string& volume : pod.spec->ephemeral_volumes)
-    row.claims.push_back(client::KnownSet::Key(event.namespace_name, event.name + "-" + volume));
-  row.ephemeral_count = pod.spec->ephemeral_volumes.size();
-  for (const std::string& claim : row.claims) users_[claim].insert(key);
-}
-
-void Volumes::Forget(const client::ObjectEvent& pod) {
-  const auto known = pods_.find(KeyOf(pod));
-  if (known == pods_.end() || known->second.event.uid != pod.uid) return;
-  for (const std::string& claim : known->second.claims) {
-    const auto users = users_.find(claim);
-    if (users == users_.end()) continue;
-    users->second.erase(known->first);
-    if (users->second.empty()) users_.erase(users);
-  }
-  // The event may be the one that is kept.
-  unplaced_.erase(pod.uid);
-  pods_.erase(known);
-}
-
 // ---- What claims ask for -----------------------------------------------------------------------
 
 // The binder takes one that names the claim before all others; of several anyone.
@@ -353,7 +291,7 @@ Volumes::Demand Volumes::DemandOf(const std::string& key) const {
     return {.waits = fmt::format("pod has unbound immediate PersistentVolumeClaims (claim \"{}\")",
                                  name)};
   }
-  Demand demand{.terms = {}, .unplaced = true, .waits = {}};
+  Demand demand;
   if (std::optional<Terms> places = MeantPlaces(key, claim)) {
     // On whichever node the claim was put before.
     demand.terms = std::move(*places);
@@ -380,25 +318,9 @@ Volumes::Demand Volumes::DemandOf(const std::string& key) const {
   return demand;
 }
 
-Volumes::Demand Volumes::OwnDemandOf(const std::string& key, const client::ObjectEvent& pod) const {
-  const std::string name = key.substr(key.find('/') + 1);
-  const auto at = claims_.find(key);
-  if (at == claims_.end()) {
-    return {.waits = fmt::format("waiting for ephemeral volume controller to create the "
-                                 "persistentvolumeclaim \"{}\"",
-                                 name)};
-  }
-  if (at->second.controller != pod.uid) {
-    return {.waits = fmt::format("PVC {0}/{1} was not created for pod {0}/{2} (pod is not owner)",
-                                 pod.namespace_name, name, pod.name)};
-  }
-  return DemandOf(key);
-}
-
 void Volumes::Add(const std::string& key, Demand demand, bool placed, Demands& demands) {
   if (!demands.waits.empty()) return;
   if (!placed) demands.waits = std::move(demand.waits);
-  if (demand.unplaced) demands.unplaced.push_back(key);
   const bool known = std::ranges::find(demands.prepared, key) != demands.prepared.end();
   if (demand.prepared && !known) demands.prepared.push_back(key);
   demands.terms = Both(demands.terms, demand.terms);
@@ -471,28 +393,15 @@ std::string Volumes::Narrow(Demands demands, bool placed, api::PodSpec& spec) co
   if (terms.size() > kTermsMax && !placed) {
     return fmt::format("its volumes' node affinity has more than {} terms with its own", kTermsMax);
   }
-  std::erase_if(spec.unsupported, [](const std::string& path) {
-    return path == kClaimVolume || path == kEphemeralVolume;
-  });
-  spec.volumes_placed = true;
+  Honour(spec);
   if (!terms.empty() && !nobody) spec.required_node_affinity = std::move(terms);
   return {};
 }
 
-std::string Volumes::Resolve(const client::ObjectEvent& event, bool placed, api::Pod& pod) {
-  if (pod.spec->claims.empty() && pod.spec->ephemeral_volumes.empty()) return {};
-  Keep(event, pod);
-  Demands demands;
-  const Pod& row = pods_.at(KeyOf(event));
-  for (size_t i = 0; i < row.claims.size(); ++i) {
-    const std::string& key = row.claims[i];
-    const bool own = i + row.ephemeral_count >= row.claims.size();
-    Add(key, own ? OwnDemandOf(key, event) : DemandOf(key), placed, demands);
-  }
-  std::vector<std::string> unplaced = demands.unplaced;
-  std::string waits = Narrow(std::move(demands), placed, pod.spec.Edit());
-  if (waits.empty() && !unplaced.empty()) unplaced_[event.uid] = std::move(unplaced);
-  return waits;
+void Volumes::Honour(api::PodSpec& spec) {
+  std::erase_if(spec.unsupported, [](const std::string& path) {
+    return path == kClaimVolume || path == kEphemeralVolume;
+  });
 }
 
 std::string Volumes::Resolve(std::string_view namespace_name, bool placed,
@@ -516,45 +425,168 @@ bool Volumes::Concerns(const client::ObjectEvent& event, std::string_view namesp
          std::ranges::find(claims, event.name) != claims.end();
 }
 
-// ---- Bindings that wait for volumes ------------------------------------------------------------
+// ---- What is taken for so ----------------------------------------------------------------------
 
-void Volumes::Hold(Instant now, Binder::Attempt attempt, client::Client& client, env::Outbox& out) {
-  const std::string uid = attempt.pod.uid;
-  CHECK(NeedsNode(uid));
-  CHECK(!held_.contains(uid));
-  Held& held = held_[uid];
-  held.claims = unplaced_.at(uid);
-  held.until = now + kBindWithin;
-  for (const std::string& key : held.claims) {
-    const auto claim = claims_.find(key);
-    if (claim == claims_.end() || claim->second.selected_node == attempt.node) continue;
-    const size_t slash = key.find('/');
-    client::Request request = client::Patch(
-        {.group = "", .version = "v1", .plural = "persistentvolumeclaims"},
-        {.namespace_name = key.substr(0, slash), .name = key.substr(slash + 1)},
-        client::PatchType::kMerge,
-        fmt::format(R"({{"metadata":{{"uid":{},"resourceVersion":{},"annotations":{{"{}":{}}}}}}})",
-                    client::JsonString(claim->second.uid),
-                    client::JsonString(claim->second.version), api::kSelectedNode,
-                    client::JsonString(attempt.node)));
-    request.priority = client::Priority::kHigh;
-    calls_.emplace(client.Call(now, std::move(request), out).value, Call{.uid = uid, .claim = key});
-  }
-  held.attempt = std::move(attempt);
+Volumes::Key Volumes::KeyOfWant(const Held::Want& want) {
+  return want.volume.empty() ? Key{.volume = false, .name = want.claim}
+                             : Key{.volume = true, .name = want.volume};
 }
 
-bool Volumes::OnCallDone(const client::CallDone& done) {
+model::StorageFact Volumes::With(const Assumed& assumed) {
+  model::StorageFact fact = assumed.observed;
+  if (auto* volume = std::get_if<model::Volume>(&fact.row); volume != nullptr) {
+    volume->claim = assumed.name;
+    volume->claim_uid = assumed.claim_uid;
+  } else {
+    std::get<model::VolumeClaim>(fact.row).selected_node = assumed.name;
+  }
+  return fact;
+}
+
+bool Volumes::Assume(const Key& key, const std::string& pod, Assumed assumed) {
+  const auto [at, fresh] = assumed_.try_emplace(key, std::move(assumed));
+  at->second.pods.insert(pod);
+  if (fresh) facts_.push_back(With(at->second));
+  return !fresh;
+}
+
+void Volumes::EndAssumed(const Held& held) {
+  for (const Held::Want& want : held.wants) {
+    const auto at = assumed_.find(KeyOfWant(want));
+    if (at == assumed_.end() || at->second.pods.erase(held.attempt.pod.uid) == 0) continue;
+    EndIfNobodys(at->first);
+  }
+}
+
+// A write that is on its way may still come true.
+void Volumes::EndIfNobodys(const Key& key) {
+  const auto at = assumed_.find(key);
+  if (at == assumed_.end() || !at->second.pods.empty() || IsAsked(key)) return;
+  facts_.push_back(std::move(at->second.observed));
+  assumed_.erase(at);
+}
+
+model::StorageFact Volumes::Overlaid(const Key& key, model::StorageFact fact) {
+  const auto at = assumed_.find(key);
+  if (at == assumed_.end()) return fact;
+  Assumed& assumed = at->second;
+  const auto* volume = std::get_if<model::Volume>(&fact.row);
+  const auto* claim = std::get_if<model::VolumeClaim>(&fact.row);
+  const bool says = volume != nullptr ? volume->claim.valid()
+                                      : claim->selected_node.valid() || claim->volume.valid();
+  if (fact.gone || says) {
+    assumed_.erase(at);
+    return fact;
+  }
+  assumed.observed = std::move(fact);
+  return With(assumed);
+}
+
+// ---- Bindings that wait for volumes ------------------------------------------------------------
+
+std::optional<Volumes::Given> Volumes::GivenOn(const model::State& state, model::PodId pod,
+                                               model::NodeId node) {
+  const place::VolumeQuery query(state, state.pods().at(pod).pin.volumes, nullptr);
+  if (!query.any()) return Given();
+  if (!query.bar().fits()) return std::nullopt;
+  return query.GivenOn(node);
+}
+
+void Volumes::Hold(Instant now, Binder::Attempt attempt, const Given& given,
+                   const model::State& state, client::Client& client, env::Outbox& out) {
+  const std::string uid = attempt.pod.uid;
+  const auto [at, fresh] = held_.try_emplace(uid);
+  CHECK(fresh);
+  Held& held = at->second;
+  held.until = now + kBindWithin;
+  held.attempt = std::move(attempt);
+  changed_ = true;
+  for (const auto& [claim, volume] : given) {
+    const Held::Want want{
+        .claim = std::string(state.NameOf(claim)),
+        .volume = volume.valid() ? std::string(state.NameOf(volume)) : std::string()};
+    held.wants.push_back(want);
+    const Key key = KeyOfWant(want);
+    const model::VolumeClaim& row = *state.volumes().claim(claim);
+    Assumed assumed{.observed = {.name = claim, .row = row},
+                    .name = state.nodes().name(state.FindNode(held.attempt.node)),
+                    .claim_uid = row.uid};
+    if (volume.valid()) {
+      const model::Volume& its = *state.volumes().volume(volume);
+      assumed.observed = {.name = volume, .row = its};
+      assumed.name = claim;
+      if (its.claim == claim && its.claim_uid == row.uid) continue;
+    } else if (row.selected_node.valid()) {
+      continue;
+    }
+    if (!Assume(key, uid, std::move(assumed))) Write(now, want, held, client, out);
+  }
+}
+
+// What has changed since it was seen is not written over.
+void Volumes::Write(Instant now, const Held::Want& want, Held& held, client::Client& client,
+                    env::Outbox& out) {
+  const auto claim = claims_.find(want.claim);
+  const auto volume = volumes_.find(want.volume);
+  if (claim == claims_.end() || (!want.volume.empty() && volume == volumes_.end())) return;
+  const size_t slash = want.claim.find('/');
+  const std::string namespace_name = want.claim.substr(0, slash);
+  const std::string name = want.claim.substr(slash + 1);
+  const auto head = [](const auto& object) {
+    return fmt::format(R"("uid":{},"resourceVersion":{})", client::JsonString(object.uid),
+                       client::JsonString(object.version));
+  };
+  client::Request request;
+  if (want.volume.empty()) {
+    request = client::Patch(
+        {.group = "", .version = "v1", .plural = "persistentvolumeclaims"},
+        {.namespace_name = namespace_name, .name = name}, client::PatchType::kMerge,
+        fmt::format(R"({{"metadata":{{{},"annotations":{{"{}":{}}}}}}})", head(claim->second),
+                    api::kSelectedNode, client::JsonString(held.attempt.node)));
+  } else {
+    // Of a volume that was meant for the claim by whoever made it, it isn't said that it was bound
+    // by us.
+    const std::string bound =
+        volume->second.claim == want.claim
+            ? std::string()
+            : fmt::format(R"(,"annotations":{{"{}":"yes"}})", api::kBoundByController);
+    request = client::Patch(
+        {.group = "", .version = "v1", .plural = "persistentvolumes"}, {.name = want.volume},
+        client::PatchType::kMerge,
+        fmt::format(R"({{"metadata":{{{}{}}},"spec":{{"claimRef":{{"apiVersion":"v1",)"
+                    R"("kind":"PersistentVolumeClaim","namespace":{},"name":{},{}}}}}}})",
+                    head(volume->second), bound, client::JsonString(namespace_name),
+                    client::JsonString(name), head(claim->second)));
+  }
+  request.priority = client::Priority::kHigh;
+  const uint64_t call = client.Call(now, std::move(request), out).value;
+  calls_.emplace(call, Call{.uid = held.attempt.pod.uid, .key = KeyOfWant(want)});
+  ++asked_[KeyOfWant(want)];
+  held.calls.insert(call);
+}
+
+std::optional<client::WatchId> Volumes::WatchOf(env::CallId call) const {
+  const auto at = calls_.find(call.value);
+  if (at == calls_.end()) return std::nullopt;
+  return at->second.key.volume ? volumes_watch_ : claims_watch_;
+}
+
+void Volumes::OnCallDone(const client::CallDone& done) {
+  changed_ = true;
   const auto at = calls_.find(done.call.value);
-  if (at == calls_.end()) return false;
+  CHECK(at != calls_.end());
   const Call call = std::move(at->second);
   calls_.erase(at);
-  if (done.outcome == client::Outcome::kDone) {
-    if (const Result<Json> claim = codec::ParseJson(done.response.body.view()))
-      ObserveClaim(call.claim, *claim);
-  } else if (const auto held = held_.find(call.uid); held != held_.end()) {
-    held->second.failed = true;
-  }
-  return true;
+  if (const auto asked = asked_.find(call.key); --asked->second == 0) asked_.erase(asked);
+  EndIfNobodys(call.key);
+  const auto held = held_.find(call.uid);
+  // Of a binding that was given up meanwhile, and maybe decided anew.
+  if (held == held_.end() || held->second.calls.erase(done.call.value) == 0) return;
+  if (done.outcome == client::Outcome::kDone) return;
+  const client::ApiStatus status = client::StatusOf(done.response);
+  held->second.failed = true;
+  held->second.code = status.code;
+  held->second.message = status.message.empty() ? "no answer" : status.message;
 }
 
 std::optional<bool> Volumes::IsThere(const Claim& claim, std::string_view node,
@@ -565,37 +597,64 @@ std::optional<bool> Volumes::IsThere(const Claim& claim, std::string_view node,
 }
 
 bool Volumes::IsReady(const Held& held, const model::State& state) const {
-  return std::ranges::all_of(held.claims, [&](const std::string& key) {
-    const auto claim = claims_.find(key);
+  return std::ranges::all_of(held.wants, [&](const Held::Want& want) {
+    const auto claim = claims_.find(want.claim);
     return claim != claims_.end() &&
            IsThere(claim->second, held.attempt.node, state).value_or(false);
   });
 }
 
 // A claim is gone, got a volume elsewhere, or was taken off the node: there no volume can be made.
-bool Volumes::IsLost(const Held& held, const model::State& state) const {
-  const bool asked = std::ranges::any_of(
-      calls_, [&](const auto& call) { return call.second.uid == held.attempt.pod.uid; });
-  return held.failed || std::ranges::any_of(held.claims, [&](const std::string& key) {
-           const auto claim = claims_.find(key);
-           if (claim == claims_.end() || claim->second.deleted ||
-               !IsThere(claim->second, held.attempt.node, state).value_or(true)) {
-             return true;
-           }
-           return !asked && !claim->second.bound &&
-                  claim->second.selected_node != held.attempt.node;
-         });
+// Or the volume that it was to get is gone, or another's.
+std::string Volumes::WhyLost(const Held::Want& want, std::string_view node,
+                             const model::State& state) const {
+  const auto claim = claims_.find(want.claim);
+  if (claim == claims_.end() || claim->second.deleted)
+    return fmt::format("persistentvolumeclaim \"{}\" is gone", want.claim);
+  if (!IsThere(claim->second, node, state).value_or(true))
+    return fmt::format("claim \"{}\" is bound to volume \"{}\", which can't be used on node \"{}\"",
+                       want.claim, claim->second.volume, node);
+  if (claim->second.bound || IsAsked(KeyOfWant(want))) return {};
+  if (want.volume.empty()) {
+    if (claim->second.selected_node == node) return {};
+    return fmt::format("no volume is made for claim \"{}\" on node \"{}\"", want.claim, node);
+  }
+  const auto volume = volumes_.find(want.volume);
+  if (volume != volumes_.end() && volume->second.claim == want.claim &&
+      volume->second.claim_uid == claim->second.uid) {
+    return {};
+  }
+  return fmt::format("volume \"{}\" is not to be had for claim \"{}\" any more", want.volume,
+                     want.claim);
+}
+
+std::string Volumes::WhyLost(Instant now, const Held& held, const model::State& state) const {
+  if (held.failed) return held.message;
+  for (const Held::Want& want : held.wants) {
+    if (std::string why = WhyLost(want, held.attempt.node, state); !why.empty()) return why;
+  }
+  if (now < held.until) return {};
+  return fmt::format("claims were not bound within {} s", kBindWithin.ns / 1'000'000'000);
 }
 
 Volumes::Ended Volumes::Take(Instant now, const model::State& state) {
   Ended ended;
+  if (!std::exchange(changed_, false) && now < wake_at()) return ended;
   for (auto at = held_.begin(); at != held_.end();) {
-    const bool ready = IsReady(at->second, state);
-    if (!ready && !IsLost(at->second, state) && now < at->second.until) {
+    Held& held = at->second;
+    const bool ready = IsReady(held, state);
+    std::string why = ready ? std::string() : WhyLost(now, held, state);
+    if (!ready && why.empty()) {
       ++at;
       continue;
     }
-    (ready ? ended.ready : ended.given_up).push_back(std::move(at->second.attempt));
+    EndAssumed(held);
+    if (ready) {
+      ended.ready.push_back(std::move(held.attempt));
+    } else {
+      ended.refused.push_back(
+          {.attempt = std::move(held.attempt), .code = held.code, .message = std::move(why)});
+    }
     at = held_.erase(at);
   }
   return ended;
@@ -610,28 +669,29 @@ Instant Volumes::wake_at() const {
 std::optional<Binder::Attempt> Volumes::Withdraw(std::string_view uid) {
   const auto at = held_.find(uid);
   if (at == held_.end()) return std::nullopt;
+  EndAssumed(at->second);
   Binder::Attempt attempt = std::move(at->second.attempt);
   held_.erase(at);
   return attempt;
 }
 
 std::vector<Binder::Attempt> Volumes::WithdrawNode(std::string_view node) {
-  std::vector<Binder::Attempt> attempts;
-  for (auto at = held_.begin(); at != held_.end();) {
-    if (at->second.attempt.node != node) {
-      ++at;
-      continue;
-    }
-    attempts.push_back(std::move(at->second.attempt));
-    at = held_.erase(at);
+  std::vector<std::string> pods;
+  for (const auto& [uid, held] : held_) {
+    if (held.attempt.node == node) pods.push_back(uid);
   }
-  return attempts;
+  return WithdrawThese(pods);
 }
 
 std::vector<Binder::Attempt> Volumes::WithdrawAll() {
+  std::vector<std::string> pods;
+  for (const auto& [uid, held] : held_) pods.push_back(uid);
+  return WithdrawThese(pods);
+}
+
+std::vector<Binder::Attempt> Volumes::WithdrawThese(const std::vector<std::string>& pods) {
   std::vector<Binder::Attempt> attempts;
-  for (auto& [uid, held] : held_) attempts.push_back(std::move(held.attempt));
-  held_.clear();
+  for (const std::string& uid : pods) attempts.push_back(*Withdraw(uid));
   return attempts;
 }
 
@@ -641,26 +701,32 @@ void Volumes::AddTo(Hasher& hasher) const {
   hasher.Add(claims_.size());
   for (const auto& [key, claim] : claims_) {
     hasher.Add(key).Add(claim.uid).AddVersion(claim.version).Add(claim.volume);
-    hasher.Add(claim.controller);
     hasher.Add(claim.class_name).Add(claim.selected_node).Add(claim.bound).Add(claim.deleted);
   }
   hasher.Add(volumes_.size());
   for (const auto& [name, volume] : volumes_) {
-    hasher.Add(name).Add(volume.places.size()).Add(volume.free);
+    hasher.Add(name).AddVersion(volume.version).Add(volume.places.size()).Add(volume.free);
     hasher.Add(volume.claim).Add(volume.claim_uid);
   }
   hasher.Add(classes_.size());
   for (const auto& [name, facts] : classes_)
     hasher.Add(name).Add(facts.provisioner).Add(facts.waits).Add(facts.topologies.size());
-  hasher.Add(pods_.size());
-  for (const auto& [key, pod] : pods_) hasher.Add(key).Add(pod.event.uid);
-  hasher.Add(unplaced_.size());
-  for (const auto& [uid, claims] : unplaced_) hasher.Add(uid).Add(claims.size());
   hasher.Add(held_.size());
-  for (const auto& [uid, held] : held_)
+  for (const auto& [uid, held] : held_) {
     hasher.Add(uid).Add(held.attempt.node).Add(held.until.ns).Add(held.failed);
-  hasher.Add(calls_.size());
-  for (const auto& [id, call] : calls_) hasher.AddCall(id).Add(call.uid).Add(call.claim);
+    hasher.Add(held.code).Add(held.wants.size());
+    for (const Held::Want& want : held.wants) hasher.Add(want.claim).Add(want.volume);
+  }
+  hasher.Add(assumed_.size());
+  for (const auto& [key, assumed] : assumed_) {
+    hasher.Add(key.volume).Add(key.name).Add(assumed.claim_uid);
+    hasher.Add(assumed.name.value).Add(assumed.pods.size());
+  }
+  hasher.Add(changed_);
+  hasher.AddEach(calls_, [](Hasher& one, const auto& entry) {
+    const auto& [id, call] = entry;
+    one.AddCall(id).Add(call.uid).Add(call.key.volume).Add(call.key.name);
+  });
 }
 
 }  // namespace berth::control

@@ -1,6 +1,7 @@
 #include "cycle/engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -266,6 +267,11 @@ void Engine::WakeTouched(Instant now) {
   state_.TrimTouches(std::max<size_t>(size_t{state_.nodes().size()} * 4, 4096));
 }
 
+void Engine::Woke(LineId line, size_t why) {
+  ++counters_.wakes;
+  counters_.pods_woken.at(why) += lines_.line(line).size;
+}
+
 void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
   const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   for (model::ClaimId id = state_.ledger().nodes().first_reserved(n.value); id.valid();
@@ -298,8 +304,8 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
     const bool helps =
         !verdict.fits() && line.kind == LineKind::kPreempting && EvictionsHelp(line.head, n);
     if (verdict.fits() || helps) {
+      Woke(id, static_cast<size_t>(std::countr_zero(Lifting(kinds, options_.faults))));
       lines_.Wake(state_, id, now, options_.faults.narrow_from_too_late ? wake_position_ : first);
-      ++counters_.wakes;
     } else {
       lines_.AddReasons(id, MaskOf(verdict), viewer.priority);
     }
@@ -371,8 +377,8 @@ bool Engine::WakeForMoved(model::TouchKinds kinds, Instant now) {
   const std::vector<PodId> holders = HoldersOfMoved(domains_changed);
   holders_.insert(holders_.end(), holders.begin(), holders.end());
   for (const LineId id : WaitingForMoved(domains_changed)) {
+    Woke(id, Counters::kWokenForPods);
     lines_.Wake(state_, id, now, Line::kWide);
-    ++counters_.wakes;
   }
   state_.TakeMoved();
   return true;

@@ -66,6 +66,11 @@ struct Counters {
   uint64_t attempts = 0;
   uint64_t nodes_evaluated = 0;  // By class caches.
   uint64_t wakes = 0;
+  // Pods in lines that were woken, by the first of the node's touches that did it (the bit's
+  // number); then those for pods that stand elsewhere, and those for what volumes hang on.
+  static constexpr size_t kWokenForPods = model::kTouchKindsCount;
+  static constexpr size_t kWokenForVolumes = model::kTouchKindsCount + 1;
+  std::array<uint64_t, model::kTouchKindsCount + 2> pods_woken{};
   uint64_t refreshes = 0;            // Refusals that were worked out anew for their age alone.
   uint64_t preemption_attempts = 0;  // Pods that fitted nowhere and asked whose room they may take.
   // Those that found victims, by how many: [i] has at most 2^i and more than [i - 1], the last one
@@ -206,6 +211,7 @@ class Engine {
   [[nodiscard]] std::vector<LineId> WaitingForMoved(bool domains_changed) const;
   [[nodiscard]] std::vector<model::PodId> HoldersOfMoved(bool domains_changed) const;
   bool WakeForMoved(model::TouchKinds kinds, Instant now);
+  void Woke(LineId line, size_t why);
   [[nodiscard]] bool LooksBeyond(model::ClassId class_id) const;
   [[nodiscard]] bool AnyLooksBeyond() const;
   [[nodiscard]] bool AnyMoved() const;

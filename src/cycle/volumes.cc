@@ -44,8 +44,8 @@ bool Engine::WakeVolumes(Instant now) {
   const std::vector<PodId> holders = HoldersForVolumes();
   holders_.insert(holders_.end(), holders.begin(), holders.end());
   for (const LineId id : WaitingForVolumes()) {
+    Woke(id, Counters::kWokenForVolumes);
     lines_.Wake(state_, id, now, Line::kWide);
-    ++counters_.wakes;
   }
   state_.TakeMovedVolumes();
   return true;

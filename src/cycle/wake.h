@@ -40,4 +40,17 @@ inline constexpr model::ReasonMask kOfOtherPods =
   return mask;
 }
 
+// Of a node's touches those that can lift anything; not 0 where one came or LiftedBy says so.
+[[nodiscard]] constexpr model::TouchKinds Lifting(model::TouchKinds kinds,
+                                                  const model::Faults& faults) {
+  if ((kinds & model::kTouchAdded) != 0) return model::kTouchAdded;
+  model::TouchKinds lifting = 0;
+  for (uint32_t bit = 0; bit < model::kTouchKindsCount; ++bit) {
+    const auto kind = static_cast<model::TouchKinds>(kinds & (1u << bit));
+    if (kind != 0 && LiftedBy(kind, faults) != 0)
+      lifting = static_cast<model::TouchKinds>(lifting | kind);
+  }
+  return lifting;
+}
+
 }  // namespace berth::cycle

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -328,6 +329,25 @@ OwnerId State::OwnerOf(PodId pod) const {
   return pods_.at(pod).uid;
 }
 
+namespace {
+
+// Whether one that waits for a node waits for the same: its labels count as far as its class says
+// (ClassSpec::selected_by). Most changes of such a pod are what the scheduler wrote into its
+// status.
+bool WaitsAsBefore(const Pod& before, const Pod& pod) {
+  const auto asks = [](const Pod& p) {
+    return std::tuple(p.class_id, p.charge, p.charge_scoring, p.pin, p.node, p.nominated,
+                      p.creation, p.group, p.role, p.job, p.pod_set, p.priority);
+  };
+  const auto stands = [](const Pod& p) {
+    return std::tuple(p.ours, p.gated, p.terminating, p.terminal, p.preempts, p.promised, p.slot,
+                      p.void_node, p.released, p.overdue, p.disrupted);
+  };
+  return !pod.node.valid() && asks(before) == asks(pod) && stands(before) == stands(pod);
+}
+
+}  // namespace
+
 void State::ApplyPod(const PodUpsert& facts) {
   CHECK(HasRoomFor(facts));
   CHECK_LT(facts.class_id.value, vocabulary_.classes.size());
@@ -350,6 +370,7 @@ void State::ApplyPod(const PodUpsert& facts) {
     }
   }
   Pod& pod = pods_.mutable_at(id);
+  const Pod before = pod;
   const NameId nominated =
       facts.nominated.empty() ? NameId{} : vocabulary_.names.Intern(facts.nominated);
   NoteNomination(pod, nominated, known || !faults_.forget_nominations);
@@ -392,7 +413,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   pod.terminating = pod.terminating || facts.terminating;
   pod.terminal = pod.terminal || facts.terminal;
   pod.succeeded = pod.succeeded || facts.succeeded;
-  changed_pods_.push_back(id);
+  if (!known || !WaitsAsBefore(before, pod)) changed_pods_.push_back(id);
   SettleClaims(id);
   NoteMember(id);
   if (group != group_before && ClaimOf(id).valid()) {

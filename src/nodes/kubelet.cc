@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "client/request.h"
+#include "codec/json.h"
 
 namespace berth::nodes {
 namespace {
@@ -375,6 +377,17 @@ PodStep WhileCreating(const api::Pod& pod, const PodOnNode& on_node, const Kubel
   return WriteStatus(text.Take());
 }
 
+// The member of an object at a path of keys; none where a part of it is missing.
+const api::Json* MemberAt(const api::Json& value, std::initializer_list<std::string_view> path) {
+  const api::Json* at = &value;
+  for (const std::string_view key : path) {
+    const api::JsonObject* object = at->if_object();
+    at = object == nullptr ? nullptr : object->if_contains(key);
+    if (at == nullptr) return nullptr;
+  }
+  return at;
+}
+
 // The pod is to go. Its last status is written only where somebody waits for it: for a pod without
 // finalizers it would be gone with the next write.
 PodStep WhileStopping(const api::Pod& pod, const PodOnNode& on_node, const KubeletTiming& timing,
@@ -387,7 +400,7 @@ PodStep WhileStopping(const api::Pod& pod, const PodOnNode& on_node, const Kubel
     // What can't be read can't ask for time.
     const Result<api::RunPlan> plan = api::RunPlanOf(pod.meta.annotations);
     const Duration takes = std::max(timing.stop_delay, plan ? plan->stop_after : Duration{});
-    const Instant end = std::min(grace_end, asked + takes);
+    const Instant end = std::min(grace_end, asked + on_node.stop_sleep + takes);
     if (end > now) return Sleep(end);
   }
   if (!pod.meta.finalizers.empty() && !IsTerminal(pod)) {
@@ -401,6 +414,21 @@ PodStep WhileStopping(const api::Pod& pod, const PodOnNode& on_node, const Kubel
 bool IsTerminal(const api::Pod& pod) { return pod.phase == "Succeeded" || pod.phase == "Failed"; }
 
 bool WasAdmitted(const api::Pod& pod) { return pod.start_time.ns != 0; }
+
+Duration PreStopSleep(std::string_view pod) {
+  if (!pod.contains(R"("preStop")")) return {};
+  const Result<api::Json> document = codec::ParseJson(pod);
+  if (!document) return {};
+  const api::Json* containers = MemberAt(*document, {"spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return {};
+  Duration longest;
+  for (const api::Json& container : containers->get_array()) {
+    const api::Json* seconds = MemberAt(container, {"lifecycle", "preStop", "sleep", "seconds"});
+    if (seconds == nullptr || !seconds->is_int64()) continue;
+    longest = std::max(longest, Duration::Seconds(seconds->get_int64()));
+  }
+  return longest;
+}
 
 Duration RestartDelay(int64_t restart) {
   if (restart <= 1) return {};

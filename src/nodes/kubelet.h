@@ -25,8 +25,8 @@ struct KubeletTiming {
   // A pod whose start takes at least this long says ContainerCreating meanwhile; for a shorter one
   // the write would only double the load.
   Duration creating_shown_from = Duration::Milliseconds(500);
-  // From the deletion to the end of the containers, unless the pod asks for longer or the grace
-  // period ends before.
+  // From the deletion, or the end of the longest preStop hook that sleeps, to the end of the
+  // containers, unless the pod asks for longer or the grace period ends before.
   Duration stop_delay;
   // How long each run of the containers of Jobs' pods takes that don't say; until they are stopped
   // if 0, as those of all other pods.
@@ -41,6 +41,8 @@ struct PodOnNode {
   Instant seen;             // When the node saw the pod first.
   // When its containers were started, in full resolution; 0 when only the status tells, in seconds.
   Instant started;
+  // PreStopSleep of its document; matters once the pod is to go.
+  Duration stop_sleep;
 };
 
 enum class PodAction : uint8_t {
@@ -71,6 +73,11 @@ struct PodStep {
 [[nodiscard]] std::string RefusedStatus(const api::Pod& pod, const PodOnNode& on_node,
                                         std::string_view reason, std::string_view message,
                                         Instant now);
+
+// How long the longest preStop hook of a pod's containers sleeps; `pod` is its document. It is read
+// from there when the pod is to go, since few have one and nobody else asks. What can't be read
+// doesn't sleep.
+[[nodiscard]] Duration PreStopSleep(std::string_view pod);
 
 // How long a container waits before its n-th restart: none before the first, then 10 s, doubled
 // each time up to 5 minutes.

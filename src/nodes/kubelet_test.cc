@@ -107,7 +107,8 @@ class Conversation {
                                    .host_ip = "172.16.0.2",
                                    .pod_ip = ip_,
                                    .seen = seen_,
-                                   .started = started_},
+                                   .started = started_,
+                                   .stop_sleep = PreStopSleep(codec::PrintJson(document_))},
                                   timing_, now_);
       switch (step.action) {
         case PodAction::kNothing:

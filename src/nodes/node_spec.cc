@@ -7,6 +7,7 @@
 #include <charconv>
 #include <iterator>
 
+#include "api/validate_common.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -198,8 +199,40 @@ std::string NodeDocument(const NodeSpec& spec, const NodeNetwork& network,
   return out;
 }
 
-std::string ReadyStatus(const std::vector<api::NodeCondition>& known, Instant now) {
+std::string AllocatableChange(const NodeSpec& spec, const api::Node& node) {
+  const auto is_others = [&](std::string_view name) {
+    const auto names_it = [&](const api::StringMap& amounts) {
+      return std::ranges::any_of(amounts, [&](const auto& amount) { return amount.first == name; });
+    };
+    return api::rules::IsExtendedResource(name) && !names_it(spec.capacity) &&
+           !names_it(spec.allocatable);
+  };
+  std::string out;
+  const auto add = [&](std::string_view name, std::string_view amount) {
+    out += out.empty() ? R"("allocatable":{)" : ",";
+    AppendJsonString(out, name);
+    out += ':';
+    out += amount;
+  };
+  for (const auto& amount : node.capacity) {
+    if (is_others(amount.name) && api::Find(node.allocatable, amount.name) != amount.amount) {
+      add(amount.name, fmt::format(R"("{}")", amount.amount));
+    }
+  }
+  for (const auto& amount : node.allocatable) {
+    if (is_others(amount.name) && !api::Find(node.capacity, amount.name)) add(amount.name, "null");
+  }
+  if (!out.empty()) out += '}';
+  return out;
+}
+
+std::string ReadyStatus(const std::vector<api::NodeCondition>& known, std::string_view change,
+                        Instant now) {
   std::string out = "{";
+  if (!change.empty()) {
+    out += change;
+    out += ',';
+  }
   AppendConditions(out, known, now);
   out += '}';
   return out;

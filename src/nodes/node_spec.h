@@ -63,8 +63,14 @@ inline constexpr uint32_t kServicesSize = 1u << 16;
 [[nodiscard]] std::string NodeDocument(const NodeSpec& spec, const NodeNetwork& network,
                                        std::string_view kubelet_version, Instant now);
 
+// What others gave a node or took from it: of the extended resources that the spec does not name,
+// allocatable is to be as capacity, as pkg/kubelet/nodestatus of Kubernetes 1.36 has it. The member
+// "allocatable" of a patch that makes it so; empty when it is.
+[[nodiscard]] std::string AllocatableChange(const NodeSpec& spec, const api::Node& node);
+
 // The status member of a patch that says the node is ready. Capacity stays what it is: others may
-// have added extended resources.
-[[nodiscard]] std::string ReadyStatus(const std::vector<api::NodeCondition>& known, Instant now);
+// have added extended resources. `change` is an AllocatableChange.
+[[nodiscard]] std::string ReadyStatus(const std::vector<api::NodeCondition>& known,
+                                      std::string_view change, Instant now);
 
 }  // namespace berth::nodes

@@ -369,6 +369,7 @@ PodStep Nodes::DecideRow(Instant now, PodRow& row, const api::Pod& pod) {
   own_address();
   PodOnNode on_node{
       .node = name, .host_ip = host_ip, .pod_ip = pod_ip, .seen = row.seen, .started = row.started};
+  if (pod.meta.deletion_time.has_value()) on_node.stop_sleep = PreStopSleep(row.object.view());
   if (options_.planted_start_again && pod.phase == "Running" && row.started.ns == 0) {
     api::Pod forgotten = pod;
     forgotten.container_statuses.clear();
@@ -508,6 +509,7 @@ void Nodes::ObserveNode(Instant now, std::string_view json) {
   row.version = version;
   row.resource_version = node->meta.resource_version;
   row.conditions = node->conditions;
+  row.allocatable_change = AllocatableChange(options_.nodes[*index], *node);
   row.charges.SetAllocatable(node->allocatable);
   if (started_) EnqueueNode(*index);
 }
@@ -518,6 +520,7 @@ void Nodes::ForgetNode(uint32_t index) {
   row.uid.clear();
   row.lease_uid.clear();
   row.conditions.clear();
+  row.allocatable_change.clear();
   row.lease_due = Instant::Never();
 }
 
@@ -537,13 +540,14 @@ void Nodes::EvaluateNode(Instant now, uint32_t index, env::Outbox& out) {
   }
   const auto ready = std::ranges::find(row.conditions, "Ready", &api::NodeCondition::type);
   const bool is_ready = ready != row.conditions.end() && ready->status == "True";
-  if (is_ready && now < row.status_due) return SetTimer({row.status_due, TimerKind::kNode, index});
+  const bool is_told = is_ready && row.allocatable_change.empty();
+  if (is_told && now < row.status_due) return SetTimer({row.status_due, TimerKind::kNode, index});
   if (options_.status_every.ns > 0) row.status_due = now + options_.status_every;
   const client::ObjectRef ref{
       .name = spec.name, .uid = row.uid, .resource_version = row.resource_version};
-  client::Request request =
-      client::PatchStatus(kNodesResource, ref, ReadyStatus(row.conditions, now));
-  request.priority = is_ready ? client::Priority::kLow : client::Priority::kHigh;
+  client::Request request = client::PatchStatus(
+      kNodesResource, ref, ReadyStatus(row.conditions, row.allocatable_change, now));
+  request.priority = is_told ? client::Priority::kLow : client::Priority::kHigh;
   row.call = Call(now, std::move(request), {CallKind::kNodeStatus, index, row.uid}, out);
   ++pod_calls_;
 }
@@ -654,7 +658,11 @@ void Nodes::AddTo(Hasher& hasher, const NodeRow& row) {
   row.charges.AddTo(hasher);
   hasher.Add(row.network.host).Add(row.network.pods).Add(row.network.pods_bits);
   hasher.Add(row.uid).Add(row.resource_version).Add(row.online).Add(row.introduced);
-  hasher.Add(row.lease_uid).Add(row.call).Add(row.lease_call).Add(row.lease_due.ns);
+  hasher.Add(row.allocatable_change)
+      .Add(row.lease_uid)
+      .Add(row.call)
+      .Add(row.lease_call)
+      .Add(row.lease_due.ns);
   hasher.Add(row.status_due.ns).Add(row.retry.ns).Add(row.conditions.size());
   for (const api::NodeCondition& condition : row.conditions) {
     hasher.Add(condition.type).Add(condition.status).Add(condition.reason);

@@ -87,6 +87,7 @@ class Nodes final : public env::Actor {
     client::Version version;
     std::string resource_version;
     std::vector<api::NodeCondition> conditions;
+    std::string allocatable_change;  // AllocatableChange of what was seen last.
     bool online = true;
     bool introduced = false;  // Registered in the life of this kubelet.
     bool queued = false;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/fake_api.h"
+#include "codec/json.h"
 #include "testing/hashes.h"
 
 namespace berth::nodes {
@@ -156,6 +157,37 @@ TEST(Nodes, ItsHashHoldsWhatItKnowsOfEachPodAndNode) {
   apart.With("which pod takes how much", [](Case& c) { std::swap(c.cpu[0], c.cpu[1]); });
   apart.With("online", [](Case& c) { c.online = false; });
   apart.With("time", [](Case& c) { c.seconds = 30; });
+}
+
+// What somebody gives a node is for pods, as with an upstream kubelet; what its template gives it is the
+// node's own.
+TEST(Nodes, ExtendedResourcesThatOthersGiveAreAllocatable) {
+  FakeApi api;
+  Options options;
+  options.nodes = MakeNodes({.capacity = {{"example.com/own", "4"}, {"pods", "3"}}}, 1);
+  Nodes nodes(options);
+  api.Settle(nodes);
+  const std::string path = "/api/v1/nodes/node-0000";
+  const auto patch = [&](const std::string& status) {
+    ASSERT_EQ(api.Do(env::Method::kPatch, path + "/status", R"({"status":)" + status + "}").status,
+              200);
+    api.Settle(nodes);
+  };
+  const auto allocatable = [&] {
+    return codec::PrintJson(api.Find(path)->at("status").at("allocatable"));
+  };
+  patch(
+      R"({"capacity":{"example.com/foo":"1k","example.com/own":"9","pods":"5","hugepages-2Mi":"4Mi"}})");
+  EXPECT_EQ(allocatable(), R"({"example.com/own":"4","pods":"3","example.com/foo":"1000"})");
+  EXPECT_EQ(CountLog(api, "PATCH " + path), 2u);
+  patch(R"({"capacity":{"example.com/foo":"7"},"allocatable":{"example.com/bar":"1"}})");
+  EXPECT_EQ(allocatable(), R"({"example.com/own":"4","pods":"3","example.com/foo":"7"})");
+  patch(R"({"capacity":{"example.com/foo":null}})");
+  EXPECT_EQ(allocatable(), R"({"example.com/own":"4","pods":"3"})");
+  // Nothing is said again.
+  api.log.clear();
+  api.Pass(nodes, Duration::Seconds(60));
+  EXPECT_EQ(CountLog(api, "PATCH " + path), 0u);
 }
 
 TEST(Nodes, RefusesTheFourthPodOfThree) {

@@ -287,28 +287,46 @@ uint64_t VolumeQuery::Binding(NodeId n) const {
     reasons = BitOf(ReasonKind::kVolumeNode);
     break;
   }
-  std::vector<const Unbound*> to_make;
+  const std::optional<std::vector<Pair>> pairs = PairsOn(n);
+  if (!pairs) return reasons | BitOf(ReasonKind::kNoVolume);
+  for (const Pair& pair : *pairs) {
+    if (pair.volume.valid()) continue;
+    const VolumeClaim& claim = *pair.claim->claim;
+    const model::StorageClass& its_class = *table_.storage_class(claim.storage_class);
+    if (!its_class.provisions || (its_class.places.valid() && !Matches(its_class.places, n)))
+      return reasons | BitOf(ReasonKind::kNoVolume);
+    if (!HasStorage(*pair.claim, its_class, n)) return reasons | BitOf(ReasonKind::kNoStorage);
+  }
+  return reasons;
+}
+
+// Nothing: a claim was put on another node.
+std::optional<std::vector<VolumeQuery::Pair>> VolumeQuery::PairsOn(NodeId n) const {
+  std::vector<Pair> pairs;
   for (const Unbound& one : unbound_) {
     if (!one.claim->selected_node.valid()) continue;
-    if (one.claim->selected_node != state_.nodes().name(n))
-      return reasons | BitOf(ReasonKind::kNoVolume);
-    to_make.push_back(&one);
+    if (one.claim->selected_node != state_.nodes().name(n)) return std::nullopt;
+    pairs.push_back({.claim = &one, .volume = {}});
   }
   std::vector<NameId> taken;
   for (const Unbound& one : to_match_) {
-    if (const std::optional<NameId> volume = Match(one, n, taken)) {
-      taken.push_back(*volume);
-    } else {
-      to_make.push_back(&one);
-    }
+    const std::optional<NameId> volume = Match(one, n, taken);
+    if (volume) taken.push_back(*volume);
+    pairs.push_back({.claim = &one, .volume = volume.value_or(NameId{})});
   }
-  for (const Unbound* one : to_make) {
-    const model::StorageClass& its_class = *table_.storage_class(one->claim->storage_class);
-    if (!its_class.provisions || (its_class.places.valid() && !Matches(its_class.places, n)))
-      return reasons | BitOf(ReasonKind::kNoVolume);
-    if (!HasStorage(*one, its_class, n)) return reasons | BitOf(ReasonKind::kNoStorage);
+  return pairs;
+}
+
+std::optional<std::vector<VolumeQuery::Given>> VolumeQuery::GivenOn(NodeId n) const {
+  if (Binding(n) != 0) return std::nullopt;
+  std::vector<Given> given;
+  const std::optional<std::vector<Pair>> pairs = PairsOn(n);
+  for (const Pair& pair : *pairs) {
+    // A claim that two of its volumes name gets one.
+    if (std::ranges::find(given, pair.claim->name, &Given::claim) != given.end()) continue;
+    given.push_back({.claim = pair.claim->name, .volume = pair.volume});
   }
-  return reasons;
+  return given;
 }
 
 bool VolumeQuery::Suits(const model::Volume& volume, const VolumeClaim& claim) {

@@ -57,6 +57,13 @@ class VolumeQuery {
   [[nodiscard]] model::Verdict InUse(model::NodeId n, const Room& room) const;
   // The same as it is now.
   [[nodiscard]] model::Verdict InUse(model::NodeId n) const;
+  // What a claim without a volume gets: one that was made before, or (invalid) one that is made.
+  struct Given {
+    model::NameId claim;
+    model::NameId volume;
+  };
+  // Of each such claim; nothing: not all can have one there. REQUIRES: nothing bars it.
+  [[nodiscard]] std::optional<std::vector<Given>> GivenOn(model::NodeId n) const;
   // What no eviction changes: by VolumeBinding and VolumeZone.
   [[nodiscard]] model::Verdict Storage(model::NodeId n) const;
 
@@ -82,6 +89,11 @@ class VolumeQuery {
   [[nodiscard]] bool ExceedsLimit(model::NodeId n, const Room& room) const;
   [[nodiscard]] bool Matches(model::SelectorId selector, model::NodeId n) const;
   [[nodiscard]] uint64_t Binding(model::NodeId n) const;
+  struct Pair {
+    const Unbound* claim = nullptr;
+    model::NameId volume;  // Invalid: one is to be made.
+  };
+  [[nodiscard]] std::optional<std::vector<Pair>> PairsOn(model::NodeId n) const;
   [[nodiscard]] bool OfZone(model::NodeId n) const;
   // The volume that the claim would get there; nothing: none.
   [[nodiscard]] std::optional<model::NameId> Match(const Unbound& claim, model::NodeId n,

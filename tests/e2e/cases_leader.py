@@ -1,13 +1,9 @@
 """Replicas of `berth run`: one leads by the Lease, the other takes over, and no pod is bound twice or lost."""
 
-import json
 import signal
-import ssl
-import urllib.request
 
 import objects
-from cases_processes import own, start
-from harness import ROOT, TOLERATION, Background, berth_program, case, free_port, wait_until
+from harness import TOLERATION, Background, berth_program, case
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 # Short, so that a case takes seconds: a holder acts for 3 s after its last renewal, others wait 5 s.
@@ -141,52 +137,3 @@ def flags(test):
     ):
         ran = test.berth("run", config, *wrong, status=status, timeout=20)
         test.match(pattern, ran.stderr)
-
-
-@case("the manifests of deploy/ are valid, and their account may do what the scheduler needs", on=("embedded",), seconds=10)
-def deployed(test):
-    up = own(test)
-    connection = start(test, up, "--nodes=2", "--no-scheduler")
-    manifest = str(ROOT / "deploy/berth-scheduler.yaml")
-    kubectl = [test.program.path, f"--kubeconfig={up.kubeconfig}"]
-    environment = test.program.environment(up.kubeconfig)
-    made = test.command([*kubectl, "apply", "--validate=strict", "-f", manifest], environment=environment).stdout
-    test.equal(made.count("created"), 8, f"what is made: {made}")
-    token = test.command([*kubectl, "create", "token", "berth-scheduler", "-n", "kube-system"], environment=environment).stdout
-    config = json.loads(test.command([*kubectl, "config", "view", "--raw", "-o", "json"], environment=environment).stdout)
-    config["users"][0]["user"] = {"token": token.strip()}
-    account = up.directory / "account.kubeconfig"
-    account.write_text(json.dumps(config))
-    port = free_port()
-    deployment = connection.request("GET", "/apis/apps/v1/namespaces/kube-system/deployments/berth-scheduler").json()
-    container = deployment["spec"]["template"]["spec"]["containers"][0]
-    options = [o for o in container["args"] if "--secure-port" not in o and "--bind-address" not in o]
-    command = [berth_program(), *options, f"--kubeconfig={account}", f"--secure-port={port}"]
-    process = Background(command, log=up.directory / "run.log")
-    test.cleanups.append(process.end)
-
-    def get(path):
-        context = ssl._create_unverified_context()
-        try:
-            with urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", context=context, timeout=5) as answer:
-                return answer.read().decode()
-        except OSError:
-            return ""  # It does not listen yet.
-
-    wait_until("it leads", lambda: 'leader_election_master_status{name="kube-scheduler"} 1' in get("/metrics"))
-    # A pod that is placed, one that is told why it waits, and one that is evicted for a better one.
-    pods = "/api/v1/namespaces/default/pods"
-    for pod in (objects.pod("small", cpu="100m"), objects.pod("large", cpu="9000")):
-        test.equal(connection.request("POST", pods, pod).status, 201, "status")
-
-    def pod(name):
-        return connection.request("GET", f"{pods}/{name}").json()
-
-    wait_until("it is placed", lambda: pod("small")["spec"].get("nodeName"))
-    wait_until("the other is told", lambda: "0/2 nodes" in json.dumps(pod("large")["status"]))
-    events = "/apis/events.k8s.io/v1/namespaces/default/events"
-    wait_until("events are written", lambda: "Successfully assigned" in connection.request("GET", events).body.decode())
-    test.match("readyz check passed", get("/readyz?verbose"))
-    test.true("forbidden" not in process.text(), f"it lacks rights: {process.text()}")
-    process.signal(signal.SIGTERM)
-    test.equal(process.wait(30), 0, "exit status")

@@ -93,6 +93,28 @@ def capacity_comes(test):
     test.equal(event["involvedObject"]["uid"], test.pod("p")["metadata"]["uid"], "uid")
 
 
+@case("what is put into the capacity of a simulated node is for pods, until it is taken out", needs=RUN)
+def capacity_is_given(test):
+    name = "node-0000"
+    thing = f"e2e.test/{test.unique('thing')}"
+
+    def give(amount):
+        test.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p",
+                     json.dumps({"status": {"capacity": {thing: amount}}}))
+
+    def allocatable():
+        return test.get(f"/api/v1/nodes/{name}")["status"]["allocatable"].get(thing)
+
+    test.kubectl("create", "-f", "-", stdin=objects.pod("p", extended={thing: "2"}))
+    test.unschedulable("p", f"Insufficient {re.escape(thing)}")
+    give("3")
+    test.placed("p", name)
+    test.wait("p runs", lambda: test.pod("p")["status"]["phase"] == "Running")
+    test.equal(allocatable(), "3", "allocatable")
+    give(None)
+    test.wait("it is gone", lambda: allocatable() is None)
+
+
 @case("a pod waits for a label of a node, and gets the node", needs=SCHEDULER)
 def label_comes(test):
     node = test.unique("labelled")

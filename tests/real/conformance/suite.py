@@ -1,5 +1,6 @@
 """e2e.test, the suite, and ginkgo, which deals its tests out to several processes of it."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,8 +13,6 @@ import verdicts
 
 REAL = pathlib.Path(__file__).resolve().parent.parent
 
-# Most of a test is waiting for what the cluster does: many at once cost little more than one.
-PROCESSES = 8
 SUITE_SECONDS_MAX = 3600
 
 # One test as ginkgo reports it at its end: this line, then its name.
@@ -34,13 +33,13 @@ def programs(*names):
     return dict(line.split(" ", 1) for line in build.stdout.splitlines())
 
 
-def command(paths, names, options, kubeconfig, directory):
+def command(paths, names, processes, kubeconfig, directory):
     # What is matched is the description of the suite, a blank, the name.
     # Go takes no escaped blank.
     exactly = "|".join(re.escape(name).replace("\\ ", " ") for name in names)
     return [
         paths["ginkgo"],
-        f"--procs={min(options.procs, len(names))}",
+        f"--procs={min(processes, len(names))}",
         f"--focus= (?:{exactly})$",
         f"--timeout={SUITE_SECONDS_MAX}s",
         "--no-color",
@@ -76,22 +75,22 @@ class Progress:
         if name is None:
             return None
         self.seen += 1
-        outcome = "FAILED" if ended["state"] else "ok"
-        seconds = float(ended["seconds"])
-        return f"{outcome:<8} {self.seen}/{self.total} {name}  ({seconds:.1f} s)"
+        outcome = verdicts.Outcome(not ended["state"], seconds=float(ended["seconds"]))
+        return ended_line(name, outcome, self.seen, self.total)
 
     def name_in(self, text):
         plain = " ".join(FAILED_AT.sub(" ", text).split())
         return next((name for name in self.names if plain.startswith(name)), None)
 
 
-def run(words, names, directory):
-    """Runs it and returns {name: Outcome} of what came to an end."""
-    environment = dict(os.environ, NO_PROXY="*", HOME=str(directory))
-    environment.pop("KUBECONFIG", None)
-    progress = Progress(names)
-    with open(directory / "suite.log", "w") as log:
-        suite = subprocess.Popen(
+class Run:
+    """One run of the suite. end() may be called by any thread."""
+
+    def __init__(self, words, directory):
+        environment = dict(os.environ, NO_PROXY="*", HOME=str(directory))
+        environment.pop("KUBECONFIG", None)
+        self.directory = directory
+        self.process = subprocess.Popen(
             words,
             cwd=directory,
             env=environment,
@@ -102,22 +101,31 @@ def run(words, names, directory):
             errors="replace",
             start_new_session=True,
         )
+
+    def outcomes(self, on_line=lambda line: None):
+        """{name: Outcome} of what came to an end, once all did."""
         try:
-            for line in suite.stdout:
-                log.write(line)
-                told = progress.line(line.rstrip("\n"))
-                if told:
-                    print(told, flush=True)
-            suite.wait()
+            with open(self.directory / "suite.log", "w") as log:
+                for line in self.process.stdout:
+                    log.write(line)
+                    on_line(line.rstrip("\n"))
+            self.process.wait()
         finally:
-            if suite.poll() is None:
-                os.killpg(suite.pid, signal.SIGTERM)
-                try:
-                    suite.wait(30)
-                except subprocess.TimeoutExpired:
-                    os.killpg(suite.pid, signal.SIGKILL)
-                    suite.wait()
-    report = directory / "report.json"
-    if not report.exists():
-        raise harness.Failure(f"the suite made no report; {directory}/suite.log says why")
-    return verdicts.outcomes_of(json.loads(report.read_text()))
+            self.end()
+        report = self.directory / "report.json"
+        if not report.exists():
+            raise harness.Failure(f"the suite made no report; {self.directory}/suite.log says why")
+        return verdicts.outcomes_of(json.loads(report.read_text()))
+
+    def end(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.process.poll() is not None:
+                return
+            os.killpg(self.process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(30)
+
+
+def ended_line(name, outcome, seen, total):
+    """What to tell of a test as it ends."""
+    return f"{'ok' if outcome.passed else 'FAILED':<8} {seen}/{total} {name}  ({outcome.seconds:.1f} s)"
