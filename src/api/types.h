@@ -231,8 +231,6 @@ struct PodSpec {
   std::vector<std::string> ephemeral_volumes;
   std::vector<std::string> image_volumes;  // References of volumes that are images.
   std::vector<PodVolume> volumes;          // Those and disks, in order.
-  // Which nodes the volumes of its claims allow stands in its node affinity.
-  bool volumes_placed = false;
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
   // "spec.volumes.gcePersistentDisk".
   std::vector<std::string> unsupported;

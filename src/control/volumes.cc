@@ -486,7 +486,8 @@ model::StorageFact Volumes::Overlaid(const Key& key, model::StorageFact fact) {
 
 std::optional<Volumes::Given> Volumes::GivenOn(const model::State& state, model::PodId pod,
                                                model::NodeId node) {
-  const place::VolumeQuery query(state, state.pods().at(pod).pin.volumes, nullptr);
+  const model::Pod& row = state.pods().at(pod);
+  const place::VolumeQuery query(state, row.pin.volumes, nullptr, state.RulesOf(row.class_id));
   if (!query.any()) return Given();
   if (!query.bar().fits()) return std::nullopt;
   return query.GivenOn(node);

@@ -7,7 +7,7 @@
 #include "model/ids.h"
 
 // What a profile of kube-scheduler's configuration says to filters and scores
-// (docs/design/0026-profiles.md). As it stands here by default it is the default profile of 1.36.
+// (docs/design/0027-profiles.md). As it stands here by default it is the default profile of 1.36.
 namespace berth::model {
 
 // Of the normalised scores, 0 to 100. 0: the plugin doesn't score.

@@ -42,8 +42,6 @@ struct PodVolume {
   NameId volume;           // kOwnClaim: what it is called in the pod.
   NameId pod;              // kOwnClaim: the pod's uid.
   uint32_t read_only = 0;  // Of a disk.
-  // Of a claim: which nodes its volume allows stands in the pod's node affinity already.
-  uint32_t placed = 0;
   auto operator<=>(const PodVolume&) const = default;
 };
 using VolumeListTable = InternTable<PodVolume, VolumeListId>;  // In the pod's order.

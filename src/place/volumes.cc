@@ -71,7 +71,7 @@ Verdict VolumeQuery::FindBar() {
       wanted_.push_back(volume.name);
   }
   for (const PodVolume& volume : volumes_) {
-    if (!model::IsClaim(volume.kind) || volume.placed != 0) continue;
+    if (!model::IsClaim(volume.kind)) continue;
     const VolumeClaim* claim = table_.claim(volume.name);
     if (claim == nullptr) return Barred(ReasonKind::kClaimAwaited, volume.name);
     if (claim->lost) return Barred(ReasonKind::kClaimLost, volume.name, claim->volume);
@@ -87,8 +87,8 @@ Verdict VolumeQuery::FindBar() {
     const NameId its = table_.claim(volume.name)->volume;
     if (!its.valid()) continue;
     const model::Volume* row = table_.volume(its);
-    if (row == nullptr && volume.placed == 0) return Barred(ReasonKind::kVolumeMissing, its);
-    if (row != nullptr && !row->zones.empty()) zoned_.push_back(row);
+    if (row == nullptr) return Barred(ReasonKind::kVolumeMissing, its);
+    if (!row->zones.empty()) zoned_.push_back(row);
   }
   return {};
 }
@@ -96,7 +96,7 @@ Verdict VolumeQuery::FindBar() {
 // Which claims have their volumes, and which get them where the pod goes.
 Verdict VolumeQuery::Sort() {
   for (const PodVolume& volume : volumes_) {
-    if (!model::IsClaim(volume.kind) || volume.placed != 0) continue;
+    if (!model::IsClaim(volume.kind)) continue;
     const VolumeClaim* claim = table_.claim(volume.name);
     if (claim->bound) {
       bound_.push_back({.volume = table_.volume(claim->volume)});

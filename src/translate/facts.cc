@@ -354,8 +354,7 @@ bool SpreadsByNames(const api::Pod& pod, const PodProfile& rules) {
           std::ranges::any_of(*rules.default_constraints, keeps_apart));
 }
 
-// Selector, node names and pin of a pod. Where no node affinity is asked for, what the volumes of
-// its claims say is all the same: it stands in there.
+// Selector, node names and pin of a pod.
 void Select(const api::Pod& pod, const PodProfile& rules, model::Vocabulary& vocabulary,
             model::ClassSpec& spec, model::Pin& pin) {
   const Selectors selectors(vocabulary);
@@ -364,8 +363,8 @@ void Select(const api::Pod& pod, const PodProfile& rules, model::Vocabulary& voc
   std::optional<std::vector<api::NodeSelectorTerm>> terms = pod.spec->required_node_affinity;
   if (terms.has_value()) {
     const std::optional<std::set<std::string>> names = NamesOf(*terms);
-    const bool pins = rules.asks_affinity || pod.spec->volumes_placed;
-    if (names.has_value() && names->size() == 1 && pins && !SpreadsByNames(pod, rules)) {
+    if (names.has_value() && names->size() == 1 && rules.asks_affinity &&
+        !SpreadsByNames(pod, rules)) {
       pin.kind = model::PinKind::kAffinity;
       pin.node = selectors.Name(*names->begin());
       terms = WithoutName(*terms);
@@ -382,9 +381,7 @@ void Select(const api::Pod& pod, const PodProfile& rules, model::Vocabulary& voc
   if (!selector.all.empty() || selector.has_terms) {
     spec.selector = vocabulary.selectors.Intern(selector);
   }
-  if (!rules.asks_affinity) {
-    if (pod.spec->volumes_placed) spec.added = spec.selector;
-  } else if (rules.added_terms) {
+  if (rules.asks_affinity && rules.added_terms) {
     model::SelectorSpec added{.has_terms = true};
     for (const api::NodeSelectorTerm& term : *rules.added_terms)
       added.terms.push_back(selectors.Term(term));
@@ -607,7 +604,6 @@ model::VolumeListId InternVolumes(const api::Pod& pod, model::Vocabulary& vocabu
     const std::string claim = own ? fmt::format("{}-{}", pod.meta.name, volume.name) : volume.id;
     model::PodVolume& item = volumes.emplace_back();
     item.name = vocabulary.names.Intern(fmt::format("{}/{}", pod.meta.namespace_name, claim));
-    item.placed = pod.spec->volumes_placed ? 1 : 0;
     if (!own) continue;
     item.kind = model::VolumeKind::kOwnClaim;
     item.volume = vocabulary.names.Intern(volume.name);

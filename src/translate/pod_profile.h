@@ -10,7 +10,7 @@
 namespace berth::translate {
 
 // What a profile of kube-scheduler's configuration says of the pods of its scheduler name, as far
-// as it is part of what they ask for (docs/design/0026-profiles.md); the rest is
+// as it is part of what they ask for (docs/design/0027-profiles.md); the rest is
 // model::ProfileRules. As it stands here by default it is the default profile.
 struct PodProfile {
   // Of NodeAffinity's addedAffinity.

@@ -93,10 +93,7 @@ TEST_F(PodProfileTest, AffinityIsAdded) {
   EXPECT_EQ(spec.selector, usual.selector);
   ASSERT_EQ(v.preferences.View(spec.preferences).size(), 2u);
   EXPECT_EQ(v.preferences.View(spec.preferences)[1].weight, 5u);
-  // Where it isn't asked for, what volumes say in it is.
   EXPECT_FALSE(SpecBy({.added_terms = std::vector{term}, .asks_affinity = false}).added.valid());
-  pod.spec.Edit().volumes_placed = true;
-  EXPECT_EQ(SpecBy({.asks_affinity = false}).added, usual.selector);
 }
 
 TEST_F(PodProfileTest, ASingleNameIsNoPinWhereNamesAreNotAskedForOrCountForSpread) {
