@@ -775,7 +775,7 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
            spec.added = v.selectors.Intern(PoolIn(v, {"a"}));
          });
        }},
-      {"at least 7 memory",
+      {"at least memory=7",
        [](Cluster& c) {
          ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) {
            const std::vector<ResourceAmount> all(v.bundles.View(spec.requests).begin(),
