@@ -103,17 +103,24 @@ Requester Authenticated(Requester who) {
   return who;
 }
 
-void Forbid(env::ExchangeId exchange, const Requester& who, std::string_view verb,
-            std::string_view path, std::string_view reason, env::Outbox& out) {
-  const std::string what = Harmless(fmt::format(
-      "User {} cannot {} path {}", client::JsonString(who.name), verb, client::JsonString(path)));
+struct Asked {
+  const Requester& who;
+  std::string_view verb;
+  std::string_view path;
+};
+
+void Forbid(env::ExchangeId exchange, const Asked& asked, std::string_view reason,
+            env::Outbox& out) {
+  const std::string what =
+      Harmless(fmt::format("User {} cannot {} path {}", client::JsonString(asked.who.name),
+                           asked.verb, client::JsonString(asked.path)));
   AnswerStatus(exchange, 403, "Forbidden",
                fmt::format("forbidden: {}{}{}", what, reason.empty() ? "" : ": ", reason), out);
 }
 
 }  // namespace
 
-AccessGate::AccessGate(AccessGateOptions options)
+AccessGate::AccessGate(const AccessGateOptions& options)
     : tokens_({.kind = Reviews::Kind::kToken,
                .client = From(options.authentication, 1),
                .yes_holds = options.token_holds,
@@ -190,7 +197,8 @@ void AccessGate::Authorize(Instant now, env::ExchangeId exchange, Waiting waitin
   waiting.access = AccessReviewOf(who, waiting.verb, waiting.path);
   if (const Verdict* known = access_.Known(now, waiting.access)) {
     if (known->yes) return Answer(exchange, kLetIn, "", "", out);
-    return Forbid(exchange, who, waiting.verb, waiting.path, known->reason, out);
+    return Forbid(exchange, {.who = who, .verb = waiting.verb, .path = waiting.path}, known->reason,
+                  out);
   }
   if (!access_.Put(now, waiting.access, waiting.access, out)) return TooMany(exchange, out);
   waiting_.insert_or_assign(exchange.value, std::move(waiting));
@@ -229,7 +237,8 @@ void AccessGate::OnAccess(const Reviews::Ended& ended, env::Outbox& out) {
     } else if (ended.verdict->yes) {
       Answer(exchange, kLetIn, "", "", out);
     } else {
-      Forbid(exchange, waiting.requester, waiting.verb, waiting.path, ended.verdict->reason, out);
+      Forbid(exchange, {.who = waiting.requester, .verb = waiting.verb, .path = waiting.path},
+             ended.verdict->reason, out);
     }
     return true;
   });

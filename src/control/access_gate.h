@@ -46,7 +46,7 @@ class AccessGate final : public env::Actor {
   static constexpr size_t kTokenBytesMax = 16 * 1024;
   static constexpr size_t kPathBytesMax = 2 * 1024;
 
-  explicit AccessGate(AccessGateOptions options);
+  explicit AccessGate(const AccessGateOptions& options);
 
   void Step(Instant now, env::Input input, env::Outbox& out) override;
   [[nodiscard]] Instant wake_at() const override;

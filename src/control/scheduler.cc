@@ -711,7 +711,8 @@ bool Scheduler::Send(Instant now, const model::BindDecision& bind, Binder::Attem
     const auto given = Volumes::GivenOn(engine_.state(), bind.pod, bind.node);
     if (!given) return false;
     if (!given->empty()) {
-      volumes_->Hold(now, std::move(attempt), *given, engine_.state(), client_, out);
+      volumes_->Hold(std::move(attempt), *given, engine_.state(),
+                     {.now = now, .client = client_, .out = out});
       ApplyAssumed(out);
       return true;
     }

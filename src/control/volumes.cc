@@ -443,8 +443,8 @@ model::StorageFact Volumes::With(const Assumed& assumed) {
   return fact;
 }
 
-bool Volumes::Assume(const Key& key, const std::string& pod, Assumed assumed) {
-  const auto [at, fresh] = assumed_.try_emplace(key, std::move(assumed));
+bool Volumes::Assume(const Key& key, const std::string& pod, const Assumed& assumed) {
+  const auto [at, fresh] = assumed_.try_emplace(key, assumed);
   at->second.pods.insert(pod);
   if (fresh) facts_.push_back(With(at->second));
   return !fresh;
@@ -493,13 +493,13 @@ std::optional<Volumes::Given> Volumes::GivenOn(const model::State& state, model:
   return query.GivenOn(node);
 }
 
-void Volumes::Hold(Instant now, Binder::Attempt attempt, const Given& given,
-                   const model::State& state, client::Client& client, env::Outbox& out) {
+void Volumes::Hold(Binder::Attempt attempt, const Given& given, const model::State& state,
+                   const Sending& sending) {
   const std::string uid = attempt.pod.uid;
   const auto [at, fresh] = held_.try_emplace(uid);
   CHECK(fresh);
   Held& held = at->second;
-  held.until = now + kBindWithin;
+  held.until = sending.now + kBindWithin;
   held.attempt = std::move(attempt);
   changed_ = true;
   for (const auto& [claim, volume] : given) {
@@ -520,13 +520,12 @@ void Volumes::Hold(Instant now, Binder::Attempt attempt, const Given& given,
     } else if (row.selected_node.valid()) {
       continue;
     }
-    if (!Assume(key, uid, std::move(assumed))) Write(now, want, held, client, out);
+    if (!Assume(key, uid, assumed)) Write(want, held, sending);
   }
 }
 
 // What has changed since it was seen is not written over.
-void Volumes::Write(Instant now, const Held::Want& want, Held& held, client::Client& client,
-                    env::Outbox& out) {
+void Volumes::Write(const Held::Want& want, Held& held, const Sending& sending) {
   const auto claim = claims_.find(want.claim);
   const auto volume = volumes_.find(want.volume);
   if (claim == claims_.end() || (!want.volume.empty() && volume == volumes_.end())) return;
@@ -560,7 +559,7 @@ void Volumes::Write(Instant now, const Held::Want& want, Held& held, client::Cli
                     client::JsonString(name), head(claim->second)));
   }
   request.priority = client::Priority::kHigh;
-  const uint64_t call = client.Call(now, std::move(request), out).value;
+  const uint64_t call = sending.client.Call(sending.now, std::move(request), sending.out).value;
   calls_.emplace(call, Call{.uid = held.attempt.pod.uid, .key = KeyOfWant(want)});
   ++asked_[KeyOfWant(want)];
   held.calls.insert(call);

@@ -80,9 +80,14 @@ class Volumes {
   using Given = std::vector<place::VolumeQuery::Given>;
   [[nodiscard]] static std::optional<Given> GivenOn(const model::State& state, model::PodId pod,
                                                     model::NodeId node);
+  struct Sending {
+    Instant now;
+    client::Client& client;
+    env::Outbox& out;
+  };
   // Holds the binding back. REQUIRES: it is not held; `given` is of GivenOn(), not empty.
-  void Hold(Instant now, Binder::Attempt attempt, const Given& given, const model::State& state,
-            client::Client& client, env::Outbox& out);
+  void Hold(Binder::Attempt attempt, const Given& given, const model::State& state,
+            const Sending& sending);
   // Bindings that can be sent now, and those that came to nothing, with why and the code of a write
   // that was refused. The state knows the nodes.
   struct Refused {
@@ -183,13 +188,12 @@ class Volumes {
   [[nodiscard]] static Key KeyOfWant(const Held::Want& want);
   [[nodiscard]] static model::StorageFact With(const Assumed& assumed);
   // Whether it is held already by others.
-  bool Assume(const Key& key, const std::string& pod, Assumed assumed);
+  bool Assume(const Key& key, const std::string& pod, const Assumed& assumed);
   void EndAssumed(const Held& held);
   void EndIfNobodys(const Key& key);
   std::vector<Binder::Attempt> WithdrawThese(const std::vector<std::string>& pods);
   [[nodiscard]] model::StorageFact Overlaid(const Key& key, model::StorageFact fact);
-  void Write(Instant now, const Held::Want& want, Held& held, client::Client& client,
-             env::Outbox& out);
+  void Write(const Held::Want& want, Held& held, const Sending& sending);
   // What one claim asks of a node; or what it waits for.
   struct Demand {
     Terms terms;

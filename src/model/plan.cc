@@ -6,31 +6,13 @@
 
 namespace berth::model {
 
-std::string Print(const Reason& reason, const State& state) {
+namespace {
+
+// Of the pod's volumes; empty: it is of something else.
+std::string PrintOfVolumes(const Reason& reason, const State& state) {
   const char* star = reason.unresolvable ? "!" : "";
   const auto nodes = reason.nodes_count;
   switch (reason.kind) {
-    case ReasonKind::kAffinityConflict:
-      return fmt::format("{} affinity conflict{}", nodes, star);
-    case ReasonKind::kNotNamed:
-      return fmt::format("{} not named{}", nodes, star);
-    case ReasonKind::kUnschedulable:
-      return fmt::format("{} unschedulable{}", nodes, star);
-    case ReasonKind::kNodeName:
-      return fmt::format("{} other name{}", nodes, star);
-    case ReasonKind::kTaint:
-      return fmt::format("{} taint {}={}{}", nodes, state.NameOf(reason.detail),
-                         reason.detail_value.valid() ? state.NameOf(reason.detail_value) : "",
-                         star);
-    case ReasonKind::kAddedAffinity:
-      return fmt::format("{} added affinity{}", nodes, star);
-    case ReasonKind::kAffinity:
-      return fmt::format("{} affinity{}", nodes, star);
-    case ReasonKind::kPorts:
-      return fmt::format("{} ports{}", nodes, star);
-    case ReasonKind::kInsufficient:
-      return fmt::format("{} insufficient {} (at least {} short){}", nodes,
-                         state.vocabulary().resources.Name(reason.resource), reason.deficit, star);
     case ReasonKind::kClaimMissing:
       return fmt::format("{} no claim {}{}", nodes, state.NameOf(reason.detail), star);
     case ReasonKind::kClaimAwaited:
@@ -61,6 +43,38 @@ std::string Print(const Reason& reason, const State& state) {
       return fmt::format("{} volume gone{}", nodes, star);
     case ReasonKind::kVolumeZone:
       return fmt::format("{} volume zone{}", nodes, star);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string Print(const Reason& reason, const State& state) {
+  const char* star = reason.unresolvable ? "!" : "";
+  const auto nodes = reason.nodes_count;
+  switch (reason.kind) {
+    case ReasonKind::kAffinityConflict:
+      return fmt::format("{} affinity conflict{}", nodes, star);
+    case ReasonKind::kNotNamed:
+      return fmt::format("{} not named{}", nodes, star);
+    case ReasonKind::kUnschedulable:
+      return fmt::format("{} unschedulable{}", nodes, star);
+    case ReasonKind::kNodeName:
+      return fmt::format("{} other name{}", nodes, star);
+    case ReasonKind::kTaint:
+      return fmt::format("{} taint {}={}{}", nodes, state.NameOf(reason.detail),
+                         reason.detail_value.valid() ? state.NameOf(reason.detail_value) : "",
+                         star);
+    case ReasonKind::kAddedAffinity:
+      return fmt::format("{} added affinity{}", nodes, star);
+    case ReasonKind::kAffinity:
+      return fmt::format("{} affinity{}", nodes, star);
+    case ReasonKind::kPorts:
+      return fmt::format("{} ports{}", nodes, star);
+    case ReasonKind::kInsufficient:
+      return fmt::format("{} insufficient {} (at least {} short){}", nodes,
+                         state.vocabulary().resources.Name(reason.resource), reason.deficit, star);
     case ReasonKind::kSpread:
       return fmt::format("{} spread{}", nodes, star);
     case ReasonKind::kPodAffinity:
@@ -103,6 +117,7 @@ std::string Print(const Reason& reason, const State& state) {
     case ReasonKind::kPromiseEvictionFails:
       return "eviction fails";
     default:
+      if (std::string text = PrintOfVolumes(reason, state); !text.empty()) return text;
       return fmt::format("reason {}", static_cast<int>(reason.kind));
   }
 }

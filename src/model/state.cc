@@ -346,6 +346,14 @@ bool WaitsAsBefore(const Pod& before, const Pod& pod) {
   return !pod.node.valid() && asks(before) == asks(pod) && stands(before) == stands(pod);
 }
 
+void NoteEnd(Pod& pod, const PodUpsert& facts) {
+  if (facts.terminating) pod.deletion_deadline = facts.deletion_deadline;
+  if (facts.terminating && !pod.terminating) pod.overdue = false;
+  pod.terminating = pod.terminating || facts.terminating;
+  pod.terminal = pod.terminal || facts.terminal;
+  pod.succeeded = pod.succeeded || facts.succeeded;
+}
+
 }  // namespace
 
 void State::ApplyPod(const PodUpsert& facts) {
@@ -408,11 +416,7 @@ void State::ApplyPod(const PodUpsert& facts) {
     if (pod.start != facts.start) TouchNodeOf(id, kTouchTaken);
     pod.start = facts.start;
   }
-  if (facts.terminating) pod.deletion_deadline = facts.deletion_deadline;
-  if (facts.terminating && !pod.terminating) pod.overdue = false;
-  pod.terminating = pod.terminating || facts.terminating;
-  pod.terminal = pod.terminal || facts.terminal;
-  pod.succeeded = pod.succeeded || facts.succeeded;
+  NoteEnd(pod, facts);
   if (!known || !WaitsAsBefore(before, pod)) changed_pods_.push_back(id);
   SettleClaims(id);
   NoteMember(id);
