@@ -46,12 +46,12 @@ class Cluster {
   }
 
   void Node(const NodeShape& shape) {
-    Tell("nodes", shape.name, "",
-         fmt::format(R"("spec":{{"unschedulable":{},"taints":[{}]}},"status":{{"allocatable":)"
-                     R"({{"cpu":"{}","memory":"{}Gi","pods":"{}"}},"declaredFeatures":[{}]}})",
-                     shape.unschedulable, shape.taints, shape.cpu, shape.memory, shape.pods,
-                     shape.features),
-         shape.labels);
+    Tell({"nodes", shape.name, "",
+          fmt::format(R"("spec":{{"unschedulable":{},"taints":[{}]}},"status":{{"allocatable":)"
+                      R"({{"cpu":"{}","memory":"{}Gi","pods":"{}"}},"declaredFeatures":[{}]}})",
+                      shape.unschedulable, shape.taints, shape.cpu, shape.memory, shape.pods,
+                      shape.features),
+          shape.labels});
   }
   void Pod(const PodShape& shape) {
     const std::string uid = "u-" + shape.name;
@@ -60,51 +60,52 @@ class Cluster {
   }
   void PodGone(const PodShape& shape) { rig_.Event("pods", "DELETED", JsonOf(shape)); }
   void Claim(const std::string& name, std::string_view spec, bool bound = false) {
-    Tell("persistentvolumeclaims", name, "ns",
-         fmt::format(R"("spec":{{"accessModes":["ReadWriteOnce"],"resources":{{"requests":)"
-                     R"({{"storage":"5Gi"}}}}{}}},"status":{{"phase":"{}"}})",
-                     spec, bound ? "Bound" : "Pending"),
-         "", bound ? R"("pv.kubernetes.io/bind-completed":"yes")" : "");
+    Tell({"persistentvolumeclaims", name, "ns",
+          fmt::format(R"("spec":{{"accessModes":["ReadWriteOnce"],"resources":{{"requests":)"
+                      R"({{"storage":"5Gi"}}}}{}}},"status":{{"phase":"{}"}})",
+                      spec, bound ? "Bound" : "Pending"),
+          "", bound ? R"("pv.kubernetes.io/bind-completed":"yes")" : ""});
   }
   // Bound to a volume of the name "v-" and its own.
   void BoundClaim(const std::string& name) {
     Claim(name, fmt::format(R"(,"volumeName":"v-{}")", name), /*bound=*/true);
   }
   void Volume(const std::string& name, std::string_view spec, std::string_view labels = "") {
-    Tell(
-        "persistentvolumes", name, "",
-        fmt::format(R"("spec":{{"accessModes":["ReadWriteOnce"],"capacity":{{"storage":"9Gi"}}{}}})"
-                    R"(,"status":{{"phase":"Available"}})",
-                    spec),
-        labels);
+    Tell({"persistentvolumes", name, "",
+          fmt::format(
+              R"("spec":{{"accessModes":["ReadWriteOnce"],"capacity":{{"storage":"9Gi"}}{}}})"
+              R"(,"status":{{"phase":"Available"}})",
+              spec),
+          labels});
   }
   void StorageClass(std::string_view more, std::string_view provisioner = "d") {
-    Tell("storageclasses", "late", "",
-         fmt::format(R"("provisioner":"{}","volumeBindingMode":"WaitForFirstConsumer"{})",
-                     provisioner, more));
+    Tell({"storageclasses", "late", "",
+          fmt::format(R"("provisioner":"{}","volumeBindingMode":"WaitForFirstConsumer"{})",
+                      provisioner, more)});
   }
   void Driver(bool tells_capacity) {
-    Tell("csidrivers", "d", "", fmt::format(R"("spec":{{"storageCapacity":{}}})", tells_capacity));
+    Tell(
+        {"csidrivers", "d", "", fmt::format(R"("spec":{{"storageCapacity":{}}})", tells_capacity)});
   }
   void Limit(int count, std::string_view driver = "d") {
-    Tell("csinodes", "n", "",
-         fmt::format(R"("spec":{{"drivers":[{{"name":"{}","nodeID":"n","allocatable":)"
-                     R"({{"count":{}}}}}]}})",
-                     driver, count));
+    Tell({"csinodes", "n", "",
+          fmt::format(R"("spec":{{"drivers":[{{"name":"{}","nodeID":"n","allocatable":)"
+                      R"({{"count":{}}}}}]}})",
+                      driver, count)});
   }
   void Capacity(std::string_view most) {
-    Tell("csistoragecapacities", "c", "ns",
-         fmt::format(R"("storageClassName":"late","nodeTopology":{{}},"capacity":"{}")", most));
+    Tell({"csistoragecapacities", "c", "ns",
+          fmt::format(R"("storageClassName":"late","nodeTopology":{{}},"capacity":"{}")", most)});
   }
   void Attachment(std::string_view volume) {
-    Tell("volumeattachments", "a", "",
-         fmt::format(R"("spec":{{"attacher":"d","nodeName":"n","source":)"
-                     R"({{"persistentVolumeName":"{}"}}}})",
-                     volume));
+    Tell({"volumeattachments", "a", "",
+          fmt::format(R"("spec":{{"attacher":"d","nodeName":"n","source":)"
+                      R"({{"persistentVolumeName":"{}"}}}})",
+                      volume)});
   }
   void Gone(const std::string& plural, const std::string& name,
             const std::string& namespace_name = "") {
-    rig_.Event(plural, "DELETED", Json(plural, name, namespace_name, "", "", ""));
+    rig_.Event(plural, "DELETED", Json({plural, name, namespace_name}));
   }
 
   [[nodiscard]] const cycle::Engine& engine() const { return rig_.scheduler.engine(); }
@@ -128,20 +129,25 @@ class Cluster {
                     .extra_meta = fmt::format(R"(,"labels":{{{}}})", shape.labels),
                     .extra_spec = shape.spec});
   }
-  std::string Json(const std::string& plural, const std::string& name, std::string_view ns,
-                   std::string_view body, std::string_view labels, std::string_view annotations) {
+  struct Object {
+    std::string plural;
+    std::string name;
+    std::string_view ns = {};
+    std::string_view body = {};
+    std::string_view labels = {};
+    std::string_view annotations = {};
+  };
+  std::string Json(const Object& object) {
+    const auto& [plural, name, ns, body, labels, annotations] = object;
     return fmt::format(
         R"({{"metadata":{{"name":"{0}",{1}"uid":"u-{2}-{0}","resourceVersion":"{3}",)"
         R"("labels":{{{4}}},"annotations":{{{5}}}}}{6}{7}}})",
         name, ns.empty() ? "" : fmt::format(R"("namespace":"{}",)", ns), plural, ++version_, labels,
         annotations, body.empty() ? "" : ",", body);
   }
-  void Tell(const std::string& plural, const std::string& name, std::string_view ns,
-            const std::string& body, std::string_view labels = "",
-            std::string_view annotations = "") {
-    const bool fresh = known_.emplace(plural + "/" + name, "").second;
-    rig_.Event(plural, fresh ? "ADDED" : "MODIFIED",
-               Json(plural, name, ns, body, labels, annotations));
+  void Tell(const Object& object) {
+    const bool fresh = known_.emplace(object.plural + "/" + object.name, "").second;
+    rig_.Event(object.plural, fresh ? "ADDED" : "MODIFIED", Json(object));
   }
 
   Rig rig_;
