@@ -7,8 +7,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,8 +54,7 @@ class Cluster {
           shape.labels});
   }
   void Pod(const PodShape& shape) {
-    const std::string uid = "u-" + shape.name;
-    const bool fresh = known_.emplace("pods/" + shape.name, uid).second;
+    const bool fresh = known_.insert("pods/" + shape.name).second;
     rig_.Event("pods", fresh ? "ADDED" : "MODIFIED", JsonOf(shape));
   }
   void PodGone(const PodShape& shape) { rig_.Event("pods", "DELETED", JsonOf(shape)); }
@@ -87,11 +86,11 @@ class Cluster {
     Tell(
         {"csidrivers", "d", "", fmt::format(R"("spec":{{"storageCapacity":{}}})", tells_capacity)});
   }
-  void Limit(int count, std::string_view driver = "d") {
+  void Limit(int count) {
     Tell({"csinodes", "n", "",
-          fmt::format(R"("spec":{{"drivers":[{{"name":"{}","nodeID":"n","allocatable":)"
+          fmt::format(R"("spec":{{"drivers":[{{"name":"d","nodeID":"n","allocatable":)"
                       R"({{"count":{}}}}}]}})",
-                      driver, count)});
+                      count)});
   }
   void Capacity(std::string_view most) {
     Tell({"csistoragecapacities", "c", "ns",
@@ -146,13 +145,13 @@ class Cluster {
         annotations, body.empty() ? "" : ",", body);
   }
   void Tell(const Object& object) {
-    const bool fresh = known_.emplace(object.plural + "/" + object.name, "").second;
+    const bool fresh = known_.insert(object.plural + "/" + object.name).second;
     rig_.Event(object.plural, fresh ? "ADDED" : "MODIFIED", Json(object));
   }
 
   Rig rig_;
   int version_ = 200;
-  std::map<std::string, std::string> known_;
+  std::set<std::string> known_;
 };
 
 enum class Wakes : uint8_t { kNobody, kTheOneThatWaits };
@@ -219,13 +218,35 @@ const std::string kTaint = R"({"key":"k","value":"v","effect":"NoSchedule"})";
 const std::string kTolerates = R"(,"tolerations":[{"key":"k","operator":"Exists"}])";
 const std::string kWantsLabel = R"(,"nodeSelector":{"want":"this"})";
 
+// It asks for more than the node has.
+void TooLarge(Cluster& c) {
+  c.Node({});
+  c.Pod({.cpu_milli = 1500});
+}
+// Another has the room.
+void Full(Cluster& c) {
+  c.Node({});
+  c.Pod({.name = "there", .node = "n", .cpu_milli = 900});
+  c.Pod({.cpu_milli = 500});
+}
+// The node takes nobody.
+void Cordoned(Cluster& c) {
+  c.Node({.unschedulable = true});
+  c.Pod({});
+}
+// It tolerates no taint.
+void Tainted(Cluster& c) {
+  c.Node({.taints = kTaint});
+  c.Pod({});
+}
+// The node has no label.
+void Unlabelled(Cluster& c) {
+  c.Node({});
+  c.Pod({.spec = kWantsLabel});
+}
+
 const std::vector<Row> kOfNodes = {
-    {"NodeResourcesFit", "AssignedPodDelete",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.name = "there", .node = "n", .cpu_milli = 900});
-       c.Pod({.cpu_milli = 500});
-     },
+    {"NodeResourcesFit", "AssignedPodDelete", Full,
      [](Cluster& c) { c.PodGone({.name = "there", .node = "n", .cpu_milli = 900}); }},
     {"NodeResourcesFit", "AssignedPodDelete of too little",
      [](Cluster& c) {
@@ -236,36 +257,15 @@ const std::vector<Row> kOfNodes = {
      },
      [](Cluster& c) { c.PodGone({.name = "small", .node = "n", .cpu_milli = 50}); },
      Wakes::kNobody},
-    {"NodeResourcesFit", "AssignedPodUpdatePodScaleDown",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.name = "there", .node = "n", .cpu_milli = 900});
-       c.Pod({.cpu_milli = 500});
-     },
+    {"NodeResourcesFit", "AssignedPodUpdatePodScaleDown", Full,
      [](Cluster& c) { c.Pod({.name = "there", .node = "n", .cpu_milli = 100}); }},
-    {"NodeResourcesFit", "UpdatePodScaleDown",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.cpu_milli = 1500});
-     },
+    {"NodeResourcesFit", "UpdatePodScaleDown", TooLarge,
      [](Cluster& c) { c.Pod({.cpu_milli = 500}); }},
-    {"NodeResourcesFit", "NodeAdd",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.cpu_milli = 1500});
-     },
+    {"NodeResourcesFit", "NodeAdd", TooLarge,
      [](Cluster& c) { c.Node({.name = "large", .cpu = 2}); }},
-    {"NodeResourcesFit", "NodeAdd of a small one",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.cpu_milli = 1500});
-     },
+    {"NodeResourcesFit", "NodeAdd of a small one", TooLarge,
      [](Cluster& c) { c.Node({.name = "small"}); }, Wakes::kNobody},
-    {"NodeResourcesFit", "NodeUpdateNodeAllocatable",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.cpu_milli = 1500});
-     },
+    {"NodeResourcesFit", "NodeUpdateNodeAllocatable", TooLarge,
      [](Cluster& c) { c.Node({.cpu = 2}); }},
     {"NodeResourcesFit", "NodeUpdateNodeAllocatable of pods",
      [](Cluster& c) {
@@ -273,11 +273,7 @@ const std::vector<Row> kOfNodes = {
        c.Pod({});
      },
      [](Cluster& c) { c.Node({.pods = 1}); }},
-    {"NodeResourcesFit", "NodeUpdateNodeAllocatable of another resource",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.cpu_milli = 1500});
-     },
+    {"NodeResourcesFit", "NodeUpdateNodeAllocatable of another resource", TooLarge,
      [](Cluster& c) { c.Node({.memory = 99}); }, Wakes::kNobody},
     {"NodeName", "NodeAdd",
      [](Cluster& c) {
@@ -291,88 +287,32 @@ const std::vector<Row> kOfNodes = {
        c.Node({.name = "others"});
        c.Node({.name = "mine"});
      }},
-    {"NodeUnschedulable", "NodeUpdateNodeTaint",
-     [](Cluster& c) {
-       c.Node({.unschedulable = true});
-       c.Pod({});
-     },
-     [](Cluster& c) { c.Node({}); }},
-    {"NodeUnschedulable", "NodeAdd",
-     [](Cluster& c) {
-       c.Node({.unschedulable = true});
-       c.Pod({});
-     },
-     [](Cluster& c) { c.Node({.name = "open"}); }},
-    {"NodeUnschedulable", "NodeAdd of another that is",
-     [](Cluster& c) {
-       c.Node({.unschedulable = true});
-       c.Pod({});
-     },
+    {"NodeUnschedulable", "NodeUpdateNodeTaint", Cordoned, [](Cluster& c) { c.Node({}); }},
+    {"NodeUnschedulable", "NodeAdd", Cordoned, [](Cluster& c) { c.Node({.name = "open"}); }},
+    {"NodeUnschedulable", "NodeAdd of another that is", Cordoned,
      [](Cluster& c) { c.Node({.name = "closed", .unschedulable = true}); }, Wakes::kNobody},
     // C07: the pod is edited so that it tolerates it.
-    {"NodeUnschedulable", "UpdatePodToleration",
-     [](Cluster& c) {
-       c.Node({.unschedulable = true});
-       c.Pod({});
-     },
+    {"NodeUnschedulable", "UpdatePodToleration", Cordoned,
      [](Cluster& c) {
        c.Pod({.spec = R"(,"tolerations":[{"key":"node.kubernetes.io/unschedulable",)"
                       R"("operator":"Exists"}])"});
      }},
-    {"TaintToleration", "NodeUpdateNodeTaint",
-     [](Cluster& c) {
-       c.Node({.taints = kTaint});
-       c.Pod({});
-     },
-     [](Cluster& c) { c.Node({}); }},
-    {"TaintToleration", "NodeUpdateNodeTaint to another",
-     [](Cluster& c) {
-       c.Node({.taints = kTaint});
-       c.Pod({});
-     },
+    {"TaintToleration", "NodeUpdateNodeTaint", Tainted, [](Cluster& c) { c.Node({}); }},
+    {"TaintToleration", "NodeUpdateNodeTaint to another", Tainted,
      [](Cluster& c) { c.Node({.taints = R"({"key":"another","effect":"NoExecute"})"}); },
      Wakes::kNobody},
-    {"TaintToleration", "NodeAdd",
-     [](Cluster& c) {
-       c.Node({.taints = kTaint});
-       c.Pod({});
-     },
-     [](Cluster& c) { c.Node({.name = "clean"}); }},
-    {"TaintToleration", "UpdatePodToleration",
-     [](Cluster& c) {
-       c.Node({.taints = kTaint});
-       c.Pod({});
-     },
+    {"TaintToleration", "NodeAdd", Tainted, [](Cluster& c) { c.Node({.name = "clean"}); }},
+    {"TaintToleration", "UpdatePodToleration", Tainted,
      [](Cluster& c) { c.Pod({.spec = kTolerates}); }},
-    {"TaintToleration", "UpdatePodLabel",
-     [](Cluster& c) {
-       c.Node({.taints = kTaint});
-       c.Pod({});
-     },
+    {"TaintToleration", "UpdatePodLabel", Tainted,
      [](Cluster& c) { c.Pod({.labels = R"("a":"b")"}); }, Wakes::kNobody},
-    {"NodeResourcesFit", "UpdatePod of its status",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.cpu_milli = 1500});
-     },
+    {"NodeResourcesFit", "UpdatePod of its status", TooLarge,
      [](Cluster& c) { c.Pod({.cpu_milli = 1500}); }, Wakes::kNobody},
-    {"NodeAffinity", "NodeUpdateNodeLabel",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.spec = kWantsLabel});
-     },
+    {"NodeAffinity", "NodeUpdateNodeLabel", Unlabelled,
      [](Cluster& c) { c.Node({.labels = R"("want":"this")"}); }},
-    {"NodeAffinity", "NodeUpdateNodeLabel to another value",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.spec = kWantsLabel});
-     },
+    {"NodeAffinity", "NodeUpdateNodeLabel to another value", Unlabelled,
      [](Cluster& c) { c.Node({.labels = R"("want":"that")"}); }, Wakes::kNobody},
-    {"NodeAffinity", "NodeAdd",
-     [](Cluster& c) {
-       c.Node({});
-       c.Pod({.spec = kWantsLabel});
-     },
+    {"NodeAffinity", "NodeAdd", Unlabelled,
      [](Cluster& c) { c.Node({.name = "m", .labels = R"("want":"this")"}); }},
     // Of a node that two plugins refuse the second must give way, too.
     {"NodeAffinity", "NodeUpdateNodeLabel of one that is full",
@@ -577,6 +517,21 @@ void Stored(Cluster& c) {
   c.Pod({.spec = Uses("data")});
 }
 
+// Its volume can be used in another zone, by its node affinity.
+void Elsewhere(Cluster& c) {
+  c.Node({.labels = ZoneOf("a")});
+  c.Volume("v-data", kInZone);
+  c.BoundClaim("data");
+  c.Pod({.spec = Uses("data")});
+}
+// Likewise, by its labels.
+void OfAnotherZone(Cluster& c) {
+  c.Node({.labels = InZone("a")});
+  c.Volume("v-data", "", InZone("b"));
+  c.BoundClaim("data");
+  c.Pod({.spec = Uses("data")});
+}
+
 const std::vector<Row> kOfVolumes = {
     {"VolumeRestrictions", "PersistentVolumeClaimAdd",
      [](Cluster& c) {
@@ -607,7 +562,7 @@ const std::vector<Row> kOfVolumes = {
      },
      [](Cluster& c) { c.PodGone({.name = "other", .node = "n"}); }, Wakes::kNobody},
     {"NodeVolumeLimits", "CSINodeUpdate", Attached, [](Cluster& c) { c.Limit(2); }},
-    {"NodeVolumeLimits", "CSINodeUpdate of another driver", Attached,
+    {"NodeVolumeLimits", "CSINodeUpdate of nothing", Attached,
      [](Cluster& c) {
        c.Limit(1);
        c.Node({.labels = R"("any":"thing")"});
@@ -627,21 +582,9 @@ const std::vector<Row> kOfVolumes = {
        c.Pod({.spec = Uses("two")});
      },
      [](Cluster& c) { c.Gone("volumeattachments", "a"); }},
-    {"VolumeBinding", "NodeAdd",
-     [](Cluster& c) {
-       c.Node({.labels = ZoneOf("a")});
-       c.Volume("v-data", kInZone);
-       c.BoundClaim("data");
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeBinding", "NodeAdd", Elsewhere,
      [](Cluster& c) { c.Node({.name = "m", .labels = ZoneOf("b")}); }},
-    {"VolumeBinding", "NodeUpdateNodeLabel",
-     [](Cluster& c) {
-       c.Node({.labels = ZoneOf("a")});
-       c.Volume("v-data", kInZone);
-       c.BoundClaim("data");
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeBinding", "NodeUpdateNodeLabel", Elsewhere,
      [](Cluster& c) { c.Node({.labels = ZoneOf("b")}); }},
     {"VolumeBinding", "PersistentVolumeAdd",
      [](Cluster& c) {
@@ -658,13 +601,7 @@ const std::vector<Row> kOfVolumes = {
        c.Pod({.spec = Uses("data")});
      },
      [](Cluster& c) { c.Volume("free", kLate); }},
-    {"VolumeBinding", "PersistentVolumeUpdate",
-     [](Cluster& c) {
-       c.Node({.labels = ZoneOf("a")});
-       c.Volume("v-data", kInZone);
-       c.BoundClaim("data");
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeBinding", "PersistentVolumeUpdate", Elsewhere,
      [](Cluster& c) { c.Volume("v-data", ""); }},
     {"VolumeBinding", "PersistentVolumeClaimAdd",
      [](Cluster& c) {
@@ -724,29 +661,11 @@ const std::vector<Row> kOfVolumes = {
        c.Pod({.spec = Uses("data")});
      },
      [](Cluster& c) { c.Capacity("10Gi"); }},
-    {"VolumeZone", "PersistentVolumeUpdate",
-     [](Cluster& c) {
-       c.Node({.labels = InZone("a")});
-       c.Volume("v-data", "", InZone("b"));
-       c.BoundClaim("data");
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeZone", "PersistentVolumeUpdate", OfAnotherZone,
      [](Cluster& c) { c.Volume("v-data", "", InZone("a")); }},
-    {"VolumeZone", "PersistentVolumeUpdate of nothing",
-     [](Cluster& c) {
-       c.Node({.labels = InZone("a")});
-       c.Volume("v-data", "", InZone("b"));
-       c.BoundClaim("data");
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeZone", "PersistentVolumeUpdate of nothing", OfAnotherZone,
      [](Cluster& c) { c.Volume("v-data", "", InZone("b")); }, Wakes::kNobody},
-    {"VolumeZone", "NodeAdd",
-     [](Cluster& c) {
-       c.Node({.labels = InZone("a")});
-       c.Volume("v-data", "", InZone("b"));
-       c.BoundClaim("data");
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeZone", "NodeAdd", OfAnotherZone,
      [](Cluster& c) { c.Node({.name = "m", .labels = InZone("b")}); }},
 };
 INSTANTIATE_TEST_SUITE_P(OfVolumes, Queueing, ::testing::ValuesIn(kOfVolumes), NameOf);

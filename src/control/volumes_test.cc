@@ -333,6 +333,15 @@ std::string Named(std::string_view name, std::string claim) {
   return claim.replace(claim.find("u-data"), 6, fmt::format("u-{}", name));
 }
 
+std::string PodWith(const std::string& name, std::string_view claim, int version = 110) {
+  return PodJson({.name = name,
+                  .uid = "u-" + name,
+                  .version = version,
+                  .extra_spec = fmt::format(R"(,"volumes":[{{"name":"v",)"
+                                            R"("persistentVolumeClaim":{{"claimName":"{}"}}}}])",
+                                            claim)});
+}
+
 // Goal: pods go where volumes were made before for their claims. Method: a class whose volumes
 // nobody makes, hosts with labels.
 class PreparedVolumesTest : public VolumesTest {
@@ -403,21 +412,12 @@ TEST_F(PreparedVolumesTest, WhatOnePodGetsNoOtherDoes) {
     SeeVolume(FreeJson("one", "9Gi", R"("h1")"));
     SeeClaim(LocalClaim(5, "5Gi"));
     SeeClaim(Named("more", LocalClaim(5, "5Gi")));
-    const auto pod = [](const std::string& name, const std::string& claim) {
-      return PodJson(
-          {.name = name,
-           .uid = "u-" + name,
-           .version = 110,
-           .extra_spec = fmt::format(R"(,"volumes":[{{"name":"v",)"
-                                     R"("persistentVolumeClaim":{{"claimName":"{}"}}}}])",
-                                     claim)});
-    };
     const std::string added = R"({{"type":"ADDED","object":{}}})"
                               "\n";
     for (const auto& [name, claim_of] : {std::pair("p", "data"), std::pair("q", "more")}) {
-      rig_.Step(
-          env::StreamData{.call = rig_.streams["pods"],
-                          .data = Bytes(fmt::format(fmt::runtime(added), pod(name, claim_of)))});
+      rig_.Step(env::StreamData{
+          .call = rig_.streams["pods"],
+          .data = Bytes(fmt::format(fmt::runtime(added), PodWith(name, claim_of)))});
       if (!in_one_plan) rig_.Settle();
     }
     rig_.Settle();
@@ -451,12 +451,7 @@ TEST_F(PreparedVolumesTest, WhatWasWrittenForAPodThatWentIsNotWrittenOver) {
     const env::SendRequest patch = TakenFor("one");
     ASSERT_EQ(ClaimIn(patch), "data");
     rig_.Event("pods", "DELETED", PodJson({.version = 112}));
-    rig_.Event("pods", "ADDED",
-               PodJson({.name = "q",
-                        .uid = "u-q",
-                        .version = 113,
-                        .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":)"
-                                      R"({"claimName":"more"}}])"}));
+    rig_.Event("pods", "ADDED", PodWith("q", "more", 113));
     EXPECT_EQ(TakenFor("one").call.value, 0u) << "the write may come true";
     if (done) {
       rig_.Answer(patch, 200, MeantJson("one", "9Gi", "h1", "u-data", "ns/data", 130));
@@ -480,12 +475,7 @@ TEST_F(PreparedVolumesTest, AVolumeThatWasNotNeededIsFreeAgain) {
   rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
   SeeVolume(FreeJson("one", "9Gi", R"("h1")", "host", 122));
   SeeClaim(Named("more", LocalClaim(9, "5Gi")));
-  rig_.Event("pods", "ADDED",
-             PodJson({.name = "q",
-                      .uid = "u-q",
-                      .version = 113,
-                      .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":)"
-                                    R"({"claimName":"more"}}])"}));
+  rig_.Event("pods", "ADDED", PodWith("q", "more", 113));
   EXPECT_EQ(ClaimOf("one"), "more");
 }
 
