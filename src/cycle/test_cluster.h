@@ -145,6 +145,23 @@ inline model::AffinityListId AffinityOf(model::Vocabulary& v, const TestPod& pod
   return v.affinities.Intern(terms);
 }
 
+inline model::SpreadListId SpreadOf(model::Vocabulary& v, const TestPod& pod) {
+  std::vector<model::SpreadConstraint> spread;
+  for (const TestPod::Spread& one : pod.spread) {
+    const model::PodSelector selector{.namespaces = {"default"},
+                                      .requirements = {{.key = "app", .values = {one.app}}}};
+    spread.push_back({.selector = v.pod_selectors.Intern(model::PodSelectorText(selector)),
+                      .key = v.names.Intern(one.key),
+                      .max_skew = one.max_skew,
+                      .min_domains = one.min_domains,
+                      .hard = one.hard ? 1u : 0u,
+                      .honors_taints = one.honors_taints ? 1u : 0u,
+                      .selects_itself =
+                          selector.Selects(model::PodLabelsText("default", pod.labels)) ? 1u : 0u});
+  }
+  return spread.empty() ? model::SpreadListId{} : v.spreads.Intern(spread);
+}
+
 inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
   model::ClassSpec spec;
   std::vector<model::HostPort> ports;
@@ -200,20 +217,7 @@ inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
     tolerations.push_back({.key = v.names.Intern(key), .op = model::TolerationOp::kExists});
   }
   if (!tolerations.empty()) spec.tolerations = v.tolerations.Intern(tolerations);
-  std::vector<model::SpreadConstraint> spread;
-  for (const TestPod::Spread& one : pod.spread) {
-    const model::PodSelector selector{.namespaces = {"default"},
-                                      .requirements = {{.key = "app", .values = {one.app}}}};
-    spread.push_back({.selector = v.pod_selectors.Intern(model::PodSelectorText(selector)),
-                      .key = v.names.Intern(one.key),
-                      .max_skew = one.max_skew,
-                      .min_domains = one.min_domains,
-                      .hard = one.hard ? 1u : 0u,
-                      .honors_taints = one.honors_taints ? 1u : 0u,
-                      .selects_itself =
-                          selector.Selects(model::PodLabelsText("default", pod.labels)) ? 1u : 0u});
-  }
-  if (!spread.empty()) spec.spread = v.spreads.Intern(spread);
+  spec.spread = SpreadOf(v, pod);
   spec.affinity = AffinityOf(v, pod);
   if (!pod.profile.empty()) spec.profile = v.names.Intern(pod.profile);
   return v.classes.Intern(spec);
