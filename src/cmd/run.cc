@@ -37,6 +37,8 @@ namespace {
 
 constexpr int kCallsInFlightMax = 32;
 constexpr int kConnectionsSpare = 4;
+// Answers of an API server that is so busy with ours take longer than it takes to gather some.
+constexpr int kGatherCallsMin = 8;
 constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
 
 env::LogLevel Level(bool verbose) { return verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo; }
@@ -182,7 +184,8 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
   if (options.quota && out->scheduler && !ProfilesOf(*out->scheduler, out->gates).pods.empty()) {
     return fail(
         "--quota: workloads are given places as by the default profile: those of --config may have "
-        "other scores, not other requests, affinity or topology spread constraints of pods");
+        "other scores, not other requests, affinity or topology spread constraints of pods, nor be "
+        "without PodTopologySpread");
   }
   return out;
 }
@@ -242,6 +245,7 @@ int Run(const cli::RunOptions& options) {
   // lease is lost, and the lease's own calls never wait behind it.
   scheduler.client.calls_in_flight_max = kCallsInFlightMax;
   endpoint->transport.connections_max = kCallsInFlightMax + kConnectionsSpare;
+  endpoint->transport.gather_calls_min = kGatherCallsMin;
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
   const config::LeaderElection election =
       Combined(configuration->scheduler ? configuration->scheduler->leader_election

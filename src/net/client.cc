@@ -108,6 +108,7 @@ struct HttpsClient::Impl {
   explicit Impl(ClientOptions o)
       : options(std::move(o)), resolver(io), timer(io), guard(io.get_executor()) {}
 
+  void Run();
   void Handle(std::vector<env::Output>& batch);
   void Begin(Call call);
   // Where a call goes; null: nowhere, and it was failed.
@@ -572,6 +573,19 @@ std::shared_ptr<Pool> HttpsClient::Impl::PoolOf(const Call& call) {
       .first->second;
 }
 
+void HttpsClient::Impl::Run() {
+  if (options.gather_calls_min == 0 || own == nullptr) {
+    io.run();
+    return;
+  }
+  while (!io.stopped()) {
+    io.run_one();
+    io.poll();
+    if (own->busy_count >= options.gather_calls_min)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(options.gather_for.ns));
+  }
+}
+
 void HttpsClient::Impl::Begin(Call call) {
   const std::shared_ptr<Pool> pool = PoolOf(call);
   if (pool == nullptr) return;
@@ -717,7 +731,7 @@ Result<std::unique_ptr<HttpsClient>> HttpsClient::Make(ClientOptions options) {
 void HttpsClient::Start(env::InputSink& inbox) {
   CHECK(!impl_->thread.joinable());
   impl_->inbox = &inbox;
-  impl_->thread = std::thread([this] { impl_->io.run(); });
+  impl_->thread = std::thread([this] { impl_->Run(); });
   pthread_setname_np(impl_->thread.native_handle(), "https-client");
 }
 

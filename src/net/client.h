@@ -28,6 +28,11 @@ struct ClientOptions {
   int connections_max = 16;  // For calls; every open stream has one of its own beside them. The
                              // same for each endpoint. All are kept until the server closes them.
   uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
+  // While at least so many calls to `host` are under way, what comes is gathered for a while and
+  // handled together: an answer costs less than waking the threads that it goes through, and a busy
+  // server on the same cores lacks what that takes. 0: never.
+  int gather_calls_min = 0;
+  Duration gather_for = Duration::Milliseconds(2);  // By so much an answer may come later.
 };
 
 // Carries SendRequest and CancelCall of one actor to an API server over HTTPS, or to the endpoints

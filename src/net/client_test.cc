@@ -156,6 +156,7 @@ class ScriptedTest : public ::testing::Test {
     options.port = server.port();
     options.authority_pem = pki_.authority.certificate_pem;
     options.bearer_token = token;
+    options.gather_calls_min = gather_calls_min_;
     const auto client = HttpsClient::Make(options).value();
     client->Start(asker);
     std::vector<std::string> got;
@@ -213,6 +214,7 @@ class ScriptedTest : public ::testing::Test {
             .host_header = "localhost"};
   }
   Pki pki_;
+  int gather_calls_min_ = 0;
   std::vector<std::string> tokens_;  // That the server was shown.
 };
 
@@ -232,6 +234,12 @@ constexpr char kUnauthorized[] = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2
 
 TEST_F(ScriptedTest, AGetOnAKeptConnectionThatEndsIsSentOnceMore) {
   EXPECT_THAT(Play({{kOk, ""}, {kOk}}, {"", ""}), ElementsAre("200 ok", "200 ok"));
+}
+
+TEST_F(ScriptedTest, WhatIsGatheredIsToldAsAnyOther) {
+  gather_calls_min_ = 1;
+  EXPECT_THAT(Play({{kOk, kOk, ""}, {kOk}}, {"", "x", ""}),
+              ElementsAre("200 ok", "200 ok", "200 ok"));
 }
 
 TEST_F(ScriptedTest, AWriteIsNeverRepeated) {
