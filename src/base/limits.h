@@ -9,8 +9,9 @@
 // one place.
 namespace berth::limits {
 
-// Kubernetes supports 5,000 nodes and 150,000 pods a cluster.
-inline constexpr int64_t kNodesMax = 50'000;
+// Kubernetes supports 5,000 nodes and 150,000 pods a cluster; the largest that are told of have
+// some 100,000 nodes.
+inline constexpr int64_t kNodesMax = 100'000;
 inline constexpr int64_t kPodsMax = 200'000;
 
 // Places on nodes that admitted workloads have for pods which are yet to come, at once.
@@ -49,8 +50,8 @@ static_assert(INT64_MAX - kAmountMax * kSlotsMax > kQuotaMax * 3,
               "what a queue has left is a sum of three quotas less what all slots use");
 
 // Kinds of resource that a scheduler tells apart, for as long as it runs. Nodes times kinds are
-// dense columns: 50,000 nodes x 128 x 4 columns x 8 bytes = 205 MB at worst, and a real cluster has
-// under 20.
+// dense columns: 100,000 nodes x 128 x 4 columns x 8 bytes = 410 MB at worst, and a real cluster
+// has under 20.
 inline constexpr uint32_t kResourceKindsMax = 128;
 // Any user can make pods that ask for resources that he invented; nodes are made by few. So pods
 // may add kinds up to here only, and the other 32 are left for what nodes offer.

@@ -102,7 +102,7 @@ void ClassCache::Group(const model::State& state) {
       reserved_.push_back(n);
       continue;
     }
-    const uint16_t b = BucketOf(evaluation_.scores[row]);
+    const uint32_t b = BucketOf(evaluation_.scores[row]);
     bucket_of_[row] = b;
     ++buckets_[b].count;
     buckets_[b].heap.push_back(
@@ -113,12 +113,12 @@ void ClassCache::Group(const model::State& state) {
   grouped_ = true;
 }
 
-uint16_t ClassCache::BucketOf(const model::NodeScore& score) {
+uint32_t ClassCache::BucketOf(const model::NodeScore& score) {
   size_t vacant = buckets_.size();
   for (size_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].taints_raw == score.taints_raw &&
         buckets_[b].affinity_raw == score.affinity_raw) {
-      return static_cast<uint16_t>(b);
+      return static_cast<uint32_t>(b);
     }
     if (buckets_[b].count == 0) vacant = b;
   }
@@ -129,7 +129,7 @@ uint16_t ClassCache::BucketOf(const model::NodeScore& score) {
   buckets_[vacant].taints_raw = score.taints_raw;
   buckets_[vacant].affinity_raw = score.affinity_raw;
   buckets_[vacant].heap.clear();
-  return static_cast<uint16_t>(vacant);
+  return static_cast<uint32_t>(vacant);
 }
 
 void ClassCache::Update(const model::State& state, const place::Evaluator& evaluator, NodeId n) {
@@ -142,7 +142,7 @@ void ClassCache::Update(const model::State& state, const place::Evaluator& evalu
 }
 
 void ClassCache::Erase(NodeId n) {
-  if (const uint16_t b = std::exchange(bucket_of_[n.value], kNoBucket); b != kNoBucket) {
+  if (const uint32_t b = std::exchange(bucket_of_[n.value], kNoBucket); b != kNoBucket) {
     --buckets_[b].count;
   } else if (!reserved_.empty()) {
     std::erase(reserved_, n);
@@ -154,7 +154,7 @@ void ClassCache::Insert(const model::State& state, NodeId n) {
     reserved_.push_back(n);
     return;
   }
-  const uint16_t b = BucketOf(evaluation_.scores[n.value]);
+  const uint32_t b = BucketOf(evaluation_.scores[n.value]);
   bucket_of_[n.value] = b;
   Bucket& bucket = buckets_[b];
   ++bucket.count;
@@ -172,7 +172,7 @@ void ClassCache::Insert(const model::State& state, NodeId n) {
   bucket.heap.erase(repeated.begin(), repeated.end());
 }
 
-const ClassCache::Entry* ClassCache::Top(uint16_t b) {
+const ClassCache::Entry* ClassCache::Top(uint32_t b) {
   std::vector<Entry>& heap = buckets_[b].heap;
   while (!heap.empty()) {
     const Entry& top = heap.front();
@@ -209,7 +209,7 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
   Leader leader;
   for (size_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].count == 0) continue;
-    const Entry* top = Top(static_cast<uint16_t>(b));
+    const Entry* top = Top(static_cast<uint32_t>(b));
     CHECK(top != nullptr);
     leader.Offer(state, top->node,
                  evaluator.Total(weights, evaluation_.scores[top->node.value], extremes));
@@ -339,7 +339,7 @@ ClassCache& ClassCaches::Get(model::ClassId class_id, uint32_t nodes_count) {
     return slots_[slot].cache;
   }
   // Kind, scores, bucket and two heap entries a node.
-  const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 2 + 32) + 256;
+  const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 4 + 32) + 256;
   const size_t slots_max = std::max<size_t>(bytes_max_ / bytes_each, 4);
   const uint64_t asked_at = std::exchange(asked_at_[class_id.value], calls_);
   const bool scratch_is_its = scratch_.class_id() == class_id;

@@ -69,7 +69,7 @@ class ClassCache {
     uint32_t count = 0;  // Nodes in it.
     std::vector<Entry> heap;
   };
-  static constexpr uint16_t kNoBucket = 0xffff;
+  static constexpr uint32_t kNoBucket = 0xffffffff;
   static_assert(limits::kNodesMax < kNoBucket, "at worst every node has a bucket of its own");
 
   void Rebuild(const model::State& state, const place::Evaluator& evaluator);
@@ -77,8 +77,8 @@ class ClassCache {
   void Update(const model::State& state, const place::Evaluator& evaluator, model::NodeId n);
   void Insert(const model::State& state, model::NodeId n);
   void Erase(model::NodeId n);
-  uint16_t BucketOf(const model::NodeScore& score);
-  [[nodiscard]] const Entry* Top(uint16_t bucket);
+  uint32_t BucketOf(const model::NodeScore& score);
+  [[nodiscard]] const Entry* Top(uint32_t bucket);
   Best ScanForBest(const model::State& state, const place::Evaluator& evaluator,
                    const model::Viewer& viewer) const;
   Best ScanEach(const model::State& state, const place::Evaluator& evaluator,
@@ -93,7 +93,7 @@ class ClassCache {
   place::Evaluation evaluation_;
   place::ImagesSeen images_;         // What evaluation_ saw of them.
   bool whole_ = false;               // evaluation_ is as EvaluateAll left it.
-  std::vector<uint16_t> bucket_of_;  // By node.
+  std::vector<uint32_t> bucket_of_;  // By node.
   std::vector<Bucket> buckets_;
   std::vector<model::NodeId> reserved_;  // Fit, and have reservations.
 };

@@ -76,9 +76,11 @@ BENCHMARK_CAPTURE(Decisions, spread_5000_classes, place::Evaluator(), 5'000, 5'0
 BENCHMARK_CAPTURE(Decisions, best_fit_20_classes, place::Evaluator(model::Policy::kBestFit), 5'000,
                   20)
     ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Decisions, spread_20_classes_100k_nodes, place::Evaluator(), 100'000, 20)
+    ->Unit(benchmark::kMillisecond);
 
 // What of a pod hangs on where other pods are, as in the rows of scheduler_perf.
-enum class Among : uint8_t { kNone, kPorts, kAnti, kAffinity, kPreferred, kHard, kSoft };
+enum class Among : uint8_t { kNone, kPorts, kAnti, kAffinity, kPreferred, kHard, kSoft, kVolumes };
 
 TestPod PodAmong(int i, Among among) {
   using enum model::AffinityKind;
@@ -104,25 +106,53 @@ TestPod PodAmong(int i, Among among) {
     case Among::kSoft:
       pod.spread = {{.key = "zone", .app = "web", .hard = among == Among::kHard}};
       break;
+    case Among::kVolumes:
+      pod.claims = {pod.name};
+      break;
   }
   return pod;
 }
 
-// As Decisions, of pods that are placed by each other.
-void DecisionsAmong(benchmark::State& bench, Among among, int nodes) {
+// A claim that has its volume, made by a driver which attaches 39 to a node.
+void AddVolume(Engine& engine, const std::string& name) {
+  model::Vocabulary& v = engine.vocabulary();
+  const model::NameId claim = v.names.Intern("default/" + name);
+  const model::NameId volume = v.names.Intern("pv-" + name);
+  engine.Apply(model::StorageFact{.name = claim,
+                                  .row = model::VolumeClaim{.volume = volume, .bound = true}});
+  engine.Apply(model::StorageFact{
+      .name = volume,
+      .row = model::Volume{.driver = v.names.Intern("driver"), .handle = name, .claim = claim}});
+}
+
+// As Decisions, of pods that are placed by each other, or by their volumes.
+void DecisionsAmong(benchmark::State& bench, Among among) {
+  const auto nodes = static_cast<int>(bench.range(0));
   Engine engine;
   AddNodes(engine, nodes, 0);
-  PlaceBatches(bench, engine, 1'000, [&](int i) { return PodAmong(i, among); });
+  const bool volumes = among == Among::kVolumes;
+  model::Vocabulary& v = engine.vocabulary();
+  const model::AttachLimits limits{.drivers = {{.driver = v.names.Intern("driver"), .count = 39}}};
+  for (int i = 0; volumes && i < nodes; ++i)
+    engine.Apply(
+        model::StorageFact{.name = v.names.Intern("node-" + std::to_string(i)), .row = limits});
+  PlaceBatches(bench, engine, 1'000, [&](int i) {
+    const TestPod pod = PodAmong(i, among);
+    if (volumes) AddVolume(engine, pod.name);
+    return pod;
+  });
 }
-BENCHMARK_CAPTURE(DecisionsAmong, none, Among::kNone, 5'000)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(DecisionsAmong, ports, Among::kPorts, 5'000)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(DecisionsAmong, anti_affinity, Among::kAnti, 5'000)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(DecisionsAmong, affinity, Among::kAffinity, 5'000)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(DecisionsAmong, preferred_anti_affinity, Among::kPreferred, 5'000)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(DecisionsAmong, spread_hard, Among::kHard, 5'000)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(DecisionsAmong, spread_soft, Among::kSoft, 5'000)->Unit(benchmark::kMillisecond);
+void OnNodes(benchmark::internal::Benchmark* bench) {
+  bench->Arg(5'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(DecisionsAmong, none, Among::kNone)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, ports, Among::kPorts)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, anti_affinity, Among::kAnti)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, affinity, Among::kAffinity)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, preferred_anti_affinity, Among::kPreferred)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, spread_hard, Among::kHard)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, spread_soft, Among::kSoft)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, volumes, Among::kVolumes)->Apply(OnNodes);
 
 // So many gangs of so many equal members on 5,000 nodes that have room: one attempt a cycle, so that
 // the slowest gang is seen, the first of all among them.
