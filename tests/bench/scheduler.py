@@ -60,6 +60,7 @@ class Figures:
     cpu_seconds: float
     peak_mib: float
     server_cpu_seconds: float
+    rates: tuple = ()  # Of all runs, the least first.
 
     @property
     def rate(self):
@@ -133,21 +134,21 @@ class Bench:
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def run_row(self, row, nodes, scale, contenders):
-        """The figures of each contender, by its name."""
-        prepared = self.prepare(row, nodes, scale)
-        measured = row.counts_of(nodes, scale)[1]
-        told, writes = {}, []
+    def run_row(self, row, nodes, options, contenders):
+        """The figures of each contender, by its name: of its run of the median rate. They run in turns."""
+        prepared = self.prepare(row, nodes, options.scale)
+        measured = row.counts_of(nodes, options.scale)[1]
+        told, writes = {name: [] for name in contenders}, []
         try:
-            for contender in contenders:
+            for contender in list(contenders) * options.runs:
                 with self.copy(prepared) as (cluster, server):
-                    told[contender] = self.run(row, measured, contender, (cluster, server, writes))
-                    self.machine.say(f"{row.name}: {contender}: {told[contender]}")
-                    if contender == "berth":
+                    told[contender].append(self.run(row, measured, contender, (cluster, server, writes)))
+                    self.machine.say(f"{row.name}: {contender}: {told[contender][-1]}")
+                    if contender == "berth" and not writes:
                         writes = writes_left(cluster)
         finally:
             shutil.rmtree(prepared, ignore_errors=True)
-        return told
+        return {name: median(found) for name, found in told.items()}
 
     def run(self, row, measured, contender, on):
         cluster, server, writes = on
@@ -203,6 +204,12 @@ class Bench:
                 raise harness.Failure(f"the scheduler ended: {scheduler.text()[-1000:]}")
             watch.wait(1)
         return usage.cpu_seconds(), usage.peak_mib()
+
+
+def median(found):
+    ordered = sorted(found, key=lambda figures: figures.rate)
+    middle = ordered[len(ordered) // 2]
+    return dataclasses.replace(middle, rates=tuple(figures.rate for figures in ordered))
 
 
 def figures(told, begin, used):
@@ -359,6 +366,9 @@ def table_row(row, told):
     else:
         cells += ["", "", ""]
     lacking = [f"{name} lacks {found.pods - found.events:,} events" for name, found in told.items() if found.events < found.pods]
+    lacking += [
+        f"{name} {found.rates[0]:,.0f} to {found.rates[-1]:,.0f}/s" for name, found in told.items() if len(found.rates) > 1
+    ]
     lacking += [f"{name} seen by {found.watches} watches" for name, found in told.items() if found.watches > 1]
     starts = " and ".join(f"{found.start_seconds:.1f}" for found in (berth, kube) if found)
     of_all = ", ".join(f"{found.cpu_ms_of_all:.2f}" for found in (berth, kube, limit) if found)
