@@ -10,97 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/json.h"
-#include "client/identity.h"
-#include "codec/json.h"
+#include "control/test_lease.h"
 
 namespace berth::control {
 namespace {
-
-LeaderElectionOptions Of(std::string identity, uint64_t seed = 1) {
-  LeaderElectionOptions options;
-  options.identity = std::move(identity);
-  options.client.seed = seed;
-  return options;
-}
-
-// The Lease of a server, with its version as the fence of writes.
-struct Server {
-  std::string document;  // Empty: there is none.
-  int version = 10;
-  int uid = 0;
-
-  void Put(std::string_view spec) {
-    ++version;
-    if (document.empty()) ++uid;
-    document = fmt::format(
-        R"({{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{{"name":"kube-scheduler",)"
-        R"("namespace":"kube-system","uid":"u{}","resourceVersion":"{}","labels":{{"of":"others"}}}},"spec":{}}})",
-        uid, version, spec);
-  }
-  [[nodiscard]] LeaseRecord record() const { return *ReadLeaseRecord(document); }
-  env::HttpResponse Answer(const env::HttpRequest& request) {
-    const auto with = [](int status, std::string body) {
-      return env::HttpResponse{.status = status, .headers = {}, .body = Bytes(std::move(body))};
-    };
-    const std::string gone = R"({"kind":"Status","code":404,"message":"not found"})";
-    if (request.method == env::Method::kGet)
-      return document.empty() ? with(404, gone) : with(200, document);
-    const bool creates = request.method == env::Method::kPost;
-    if (!creates && document.empty()) return with(404, gone);
-    if (creates && !document.empty()) return with(409, R"({"kind":"Status","code":409})");
-    const auto sent = *codec::ParseJson(request.body.view());
-    if (!creates) {
-      const auto identity = client::ReadIdentity(request.body.view());
-      if (identity->resource_version != std::to_string(version))
-        return with(409, R"({"kind":"Status","code":409})");
-    }
-    Put(codec::PrintJson(sent.at("spec")));
-    return with(creates ? 201 : 200, document);
-  }
-};
-
-// One replica.
-struct Replica {
-  explicit Replica(LeaderElectionOptions options) : election(std::move(options)) {
-    election.Stand();
-  }
-  void Step(const env::Input& input) {
-    env::Outbox out;
-    election.Handle(now, input, out);
-    for (env::Output& output : out) {
-      if (auto* send = std::get_if<env::SendRequest>(&output)) sent = std::move(*send);
-      if (auto* log = std::get_if<env::Log>(&output)) logs.push_back(log->text);
-    }
-  }
-  void Tick() { Step(env::Tick{}); }
-  env::SendRequest Take() { return *std::exchange(sent, std::nullopt); }
-  void AnswerFrom(Server& server) {
-    const env::SendRequest request = Take();
-    Step(env::Response{.call = request.call, .response = server.Answer(request.request)});
-  }
-  void Answer(int status, std::string body = "{}") {
-    Step(env::Response{
-        .call = Take().call,
-        .response = {.status = status, .headers = {}, .body = Bytes(std::move(body))}});
-  }
-  // Its clock goes on by so much, and the server answers at once what it asks.
-  void Run(Server& server, Duration length) {
-    const Instant end = now + length;
-    for (;;) {
-      while (sent) AnswerFrom(server);
-      if (election.wake_at() > end) break;
-      now = std::max(now, election.wake_at());
-      Tick();
-    }
-    now = end;
-  }
-
-  Instant now = Instant::FromSeconds(1'800'000'000);
-  LeaderElection election;
-  std::optional<env::SendRequest> sent;
-  std::vector<std::string> logs;
-};
 
 constexpr std::string_view kHeldByB =
     R"({{"holderIdentity":"b","leaseDurationSeconds":15,"acquireTime":"2020-01-01T00:00:00.000000Z",)"
@@ -110,8 +23,8 @@ std::string HeldByB(std::string_view renewed = "2020-01-01T00:00:00.000000Z") {
 }
 
 TEST(LeaderElection, MakesTheLeaseWhereThereIsNone) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Tick();
   EXPECT_EQ(a.sent->request.target,
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler");
@@ -127,8 +40,8 @@ TEST(LeaderElection, MakesTheLeaseWhereThereIsNone) {
 }
 
 TEST(LeaderElection, RenewsEachRetryPeriodWithoutReadingAndKeepsWhatOthersWrote) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   ASSERT_TRUE(a.election.leads());
   const LeaseRecord before = server.record();
@@ -149,9 +62,9 @@ TEST(LeaderElection, RenewsEachRetryPeriodWithoutReadingAndKeepsWhatOthersWrote)
 // Clock skew: the times that are written are years off; only that the record changes counts.
 TEST(LeaderElection, LeavesALeaseAloneForAsLongAsItIsSeenToChange) {
   for (const std::string_view year : {"2020", "2040"}) {
-    Server server;
+    LeaseServer server;
     server.Put(HeldByB());
-    Replica a(Of("a"));
+    LeaseReplica a(ElectionOf("a"));
     for (int i = 0; i < 20; ++i) {
       server.Put(HeldByB(fmt::format("{}-01-01T00:00:{:02}.000000Z", year, i)));
       a.Run(server, Duration::Seconds(12));
@@ -168,9 +81,9 @@ TEST(LeaderElection, LeavesALeaseAloneForAsLongAsItIsSeenToChange) {
 }
 
 TEST(LeaderElection, ALeaseIsLeftAloneForItsOwnDurationAndNotForOurs) {
-  Server server;
+  LeaseServer server;
   server.Put(R"({"holderIdentity":"b","leaseDurationSeconds":60,"leaseTransitions":0})");
-  Replica a(Of("a"));
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(59));
   EXPECT_FALSE(a.election.leads());
   a.Run(server, Duration::Seconds(6));
@@ -178,9 +91,9 @@ TEST(LeaderElection, ALeaseIsLeftAloneForItsOwnDurationAndNotForOurs) {
 }
 
 TEST(LeaderElection, WhatChangesBesideTheRecordIsNoRenewal) {
-  Server server;
+  LeaseServer server;
   server.Put(HeldByB());
-  Replica a(Of("a"));
+  LeaseReplica a(ElectionOf("a"));
   for (int i = 0; i < 20 && !a.election.leads(); ++i) {
     server.Put(HeldByB());  // A new version, the same record.
     a.Run(server, Duration::Seconds(2));
@@ -189,8 +102,8 @@ TEST(LeaderElection, WhatChangesBesideTheRecordIsNoRenewal) {
 }
 
 TEST(LeaderElection, LosesTheLeaseAtTheRenewDeadlineWithoutBeingTold) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   // The API server can't be reached any more; the last renewal left before that.
   const Instant start = a.now;
@@ -211,11 +124,11 @@ TEST(LeaderElection, LosesTheLeaseAtTheRenewDeadlineWithoutBeingTold) {
 
 // SIGSTOP: the first thing that is heard afterwards is anything, and the lease is over before it.
 TEST(LeaderElection, AfterAPauseItDoesNotLeadWhateverIsHeardFirst) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   a.now = a.now + Duration::Seconds(20);
-  Replica of_stream = a;
+  LeaseReplica of_stream = a;
   of_stream.Step(env::StreamData{.call = {7}, .data = Bytes("{}\n")});
   EXPECT_FALSE(of_stream.election.leads());
   a.Tick();
@@ -224,8 +137,8 @@ TEST(LeaderElection, AfterAPauseItDoesNotLeadWhateverIsHeardFirst) {
 
 // The deadline counts from when the renewal left: an answer that took long gives less.
 TEST(LeaderElection, ARenewalThatTookLongCountsFromWhenItLeft) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   a.now = a.election.wake_at();
   a.Tick();
@@ -243,8 +156,8 @@ TEST(LeaderElection, ARenewalThatTookLongCountsFromWhenItLeft) {
 }
 
 TEST(LeaderElection, AnAnswerPastTheDeadlineMakesNobodyLead) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Tick();
   a.AnswerFrom(server);
   const env::SendRequest create = a.Take();
@@ -256,8 +169,8 @@ TEST(LeaderElection, AnAnswerPastTheDeadlineMakesNobodyLead) {
 }
 
 TEST(LeaderElection, AConflictIsReadAtOnceAndTheRenewalRepeated) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   // Somebody labels it: another version, the same record.
   server.Put(codec::PrintJson(codec::ParseJson(server.document)->at("spec")));
@@ -273,8 +186,8 @@ TEST(LeaderElection, AConflictIsReadAtOnceAndTheRenewalRepeated) {
 }
 
 TEST(LeaderElection, AnothersNameInTheLeaseEndsTheLeadAtOnce) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   server.Put(HeldByB());
   a.now = a.election.wake_at();
@@ -288,8 +201,8 @@ TEST(LeaderElection, AnothersNameInTheLeaseEndsTheLeadAtOnce) {
 }
 
 TEST(LeaderElection, ADeletedLeaseIsLostAndMadeAnew) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   server.document.clear();
   a.now = a.election.wake_at();
@@ -303,8 +216,8 @@ TEST(LeaderElection, ADeletedLeaseIsLostAndMadeAnew) {
 }
 
 TEST(LeaderElection, ARenewalOfUnknownFateIsReadBeforeTheNext) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   a.now = a.election.wake_at();
   a.Tick();
@@ -322,11 +235,11 @@ TEST(LeaderElection, ARenewalOfUnknownFateIsReadBeforeTheNext) {
 }
 
 TEST(LeaderElection, TheSameIdentityStartedAgainTakesItsLeaseAtOnce) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   const LeaseRecord before = server.record();
-  Replica again(Of("a", 2));
+  LeaseReplica again(ElectionOf("a", 2));
   again.now = a.now;
   again.Tick();
   again.AnswerFrom(server);
@@ -337,9 +250,9 @@ TEST(LeaderElection, TheSameIdentityStartedAgainTakesItsLeaseAtOnce) {
 }
 
 TEST(LeaderElection, OfTwoThatTryOneGetsIt) {
-  Server server;
-  Replica a(Of("a"));
-  Replica b(Of("b", 2));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
+  LeaseReplica b(ElectionOf("b", 2));
   a.Tick();
   b.Tick();
   a.AnswerFrom(server);
@@ -350,9 +263,9 @@ TEST(LeaderElection, OfTwoThatTryOneGetsIt) {
   EXPECT_FALSE(b.election.leads());
   // Both find it over at the same moment: the version fences the second.
   server.Put(HeldByB());
-  Replica c(Of("c", 3));
-  Replica d(Of("d", 4));
-  for (Replica* each : {&c, &d}) {
+  LeaseReplica c(ElectionOf("c", 3));
+  LeaseReplica d(ElectionOf("d", 4));
+  for (LeaseReplica* each : {&c, &d}) {
     each->Tick();
     each->AnswerFrom(server);
     each->now = each->now + Duration::Seconds(20);
@@ -366,8 +279,8 @@ TEST(LeaderElection, OfTwoThatTryOneGetsIt) {
 }
 
 TEST(LeaderElection, AReleasedLeaseIsFreeAtOnce) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   env::Outbox out;
   a.election.Release(a.now, out);
@@ -378,7 +291,7 @@ TEST(LeaderElection, AReleasedLeaseIsFreeAtOnce) {
   EXPECT_EQ(a.election.wake_at(), Instant::Never());
   EXPECT_EQ(server.record().holder, "");
   EXPECT_EQ(server.record().duration_seconds, 1);
-  Replica b(Of("b", 2));
+  LeaseReplica b(ElectionOf("b", 2));
   b.Tick();
   b.AnswerFrom(server);
   b.AnswerFrom(server);
@@ -387,8 +300,8 @@ TEST(LeaderElection, AReleasedLeaseIsFreeAtOnce) {
 }
 
 TEST(LeaderElection, ItReleasesAfterTheRenewalThatIsUnderWay) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   a.now = a.election.wake_at();
   a.Tick();
@@ -405,9 +318,9 @@ TEST(LeaderElection, ItReleasesAfterTheRenewalThatIsUnderWay) {
 }
 
 TEST(LeaderElection, WhoNeverLedReleasesNothing) {
-  Server server;
+  LeaseServer server;
   server.Put(HeldByB());
-  Replica a(Of("a"));
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(3));
   env::Outbox out;
   a.election.Release(a.now, out);
@@ -416,8 +329,8 @@ TEST(LeaderElection, WhoNeverLedReleasesNothing) {
 }
 
 TEST(LeaderElection, WhatItIsRefusedItTellsOnceAndTriesAgain) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   for (int i = 0; i < 5; ++i) {
     a.now = std::max(a.now, a.election.wake_at());
     a.Tick();
@@ -441,12 +354,12 @@ TEST(LeaderElection, ALeaseThatCanNotBeReadIsNotTaken) {
        .error = "spec.leaseDurationSeconds is not as a Lease has it"},
       {.spec = "[]", .error = "spec is not as a Lease has it"}};
   for (const auto& [spec, error] : cases) {
-    Server server;
+    LeaseServer server;
     server.Put(spec);
     const Result<LeaseRecord> record = ReadLeaseRecord(server.document);
     ASSERT_FALSE(record.has_value());
     EXPECT_EQ(record.error().message, error);
-    Replica a(Of("a"));
+    LeaseReplica a(ElectionOf("a"));
     a.Run(server, Duration::Minutes(1));
     EXPECT_FALSE(a.election.leads());
   }
@@ -455,7 +368,7 @@ TEST(LeaderElection, ALeaseThatCanNotBeReadIsNotTaken) {
 }
 
 TEST(LeaderElection, NothingIsAskedBeforeItStands) {
-  LeaderElection election(Of("a"));
+  LeaderElection election(ElectionOf("a"));
   env::Outbox out;
   election.Handle(Instant::FromSeconds(1), env::Tick{}, out);
   EXPECT_TRUE(out.empty());
@@ -463,13 +376,13 @@ TEST(LeaderElection, NothingIsAskedBeforeItStands) {
 }
 
 TEST(LeaderElection, ItsOptionsAreCheckedAsUpstream) {
-  EXPECT_EQ(ProblemOf(Of("a")), "");
-  LeaderElectionOptions options = Of("a");
+  EXPECT_EQ(ProblemOf(ElectionOf("a")), "");
+  LeaderElectionOptions options = ElectionOf("a");
   options.renew_deadline = Duration::Seconds(15);
   EXPECT_EQ(ProblemOf(options),
             "--leader-elect-lease-duration (15000 ms) must be more than "
             "--leader-elect-renew-deadline (15000 ms)");
-  options = Of("a");
+  options = ElectionOf("a");
   options.renew_deadline = Duration::Milliseconds(2'400);
   EXPECT_EQ(ProblemOf(options),
             "--leader-elect-renew-deadline (2400 ms) must be more than 1.2 times "
@@ -478,17 +391,17 @@ TEST(LeaderElection, ItsOptionsAreCheckedAsUpstream) {
   EXPECT_EQ(ProblemOf(options), "");
   options.retry_period = Duration{};
   EXPECT_NE(ProblemOf(options), "");
-  options = Of("a");
+  options = ElectionOf("a");
   options.name.clear();
   EXPECT_EQ(ProblemOf(options), "--leader-elect-resource-name is empty");
 }
 
 TEST(LeaderElection, ACopyGoesOnAlike) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(3));
-  Server other = server;
-  Replica b = a;
+  LeaseServer other = server;
+  LeaseReplica b = a;
   a.Run(server, Duration::Seconds(60));
   b.Run(other, Duration::Seconds(60));
   Hasher of_a;
