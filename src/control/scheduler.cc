@@ -12,6 +12,7 @@
 #include "control/event_key.h"
 #include "control/say.h"
 #include "model/audit.h"
+#include "place/volumes.h"
 #include "translate/facts.h"
 #include "translate/quota_facts.h"
 #include "translate/text.h"
@@ -90,7 +91,7 @@ Scheduler::Scheduler(SchedulerOptions options)
         {.resource = {.group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "queues"},
          .may_be_absent = true});
   }
-  if (options_.volumes) volumes_.emplace(client_);
+  if (options_.volumes) volumes_.emplace(client_, options_.bind_within);
   if (options_.spread_defaults) spread_defaults_.emplace(client_);
   if (options_.quota) {
     Quota::Options quota = options_.quota_options;
@@ -708,7 +709,7 @@ void Scheduler::Decide(Instant now, env::Outbox& out) {
 bool Scheduler::Send(Instant now, const model::BindDecision& bind, Binder::Attempt attempt,
                      env::Outbox& out) {
   if (volumes_) {
-    const auto given = Volumes::GivenOn(engine_.state(), bind.pod, bind.node);
+    const auto given = place::VolumesGivenOn(engine_.state(), bind.pod, bind.node);
     if (!given) return false;
     if (!given->empty()) {
       volumes_->Hold(std::move(attempt), *given, engine_.state(),

@@ -50,6 +50,8 @@ struct SchedulerOptions {
   bool groups = false;
   // Whether claims, volumes and StorageClasses are read, so that pods with claims are placed.
   bool volumes = false;
+  // How long a binding waits for them.
+  Volumes::BindWithin bind_within = {};
   // Whether labels of namespaces are read, for pods whose affinity asks for them.
   bool namespaces = false;
   // Whether Services and owners of pods are read, so that pods are spread as they are by default.

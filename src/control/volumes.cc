@@ -96,8 +96,9 @@ void AddTerms(const std::vector<api::NodeSelectorTerm>& more,
 
 }  // namespace
 
-Volumes::Volumes(client::Client& client)
-    : claims_watch_(client.Watch(
+Volumes::Volumes(client::Client& client, BindWithin bind_within)
+    : bind_within_(std::move(bind_within)),
+      claims_watch_(client.Watch(
           {.resource = {.group = "", .version = "v1", .plural = "persistentvolumeclaims"}})),
       volumes_watch_(client.Watch(
           {.resource = {.group = "", .version = "v1", .plural = "persistentvolumes"}})),
@@ -484,23 +485,16 @@ model::StorageFact Volumes::Overlaid(const Key& key, model::StorageFact fact) {
 
 // ---- Bindings that wait for volumes ------------------------------------------------------------
 
-std::optional<Volumes::Given> Volumes::GivenOn(const model::State& state, model::PodId pod,
-                                               model::NodeId node) {
-  const model::Pod& row = state.pods().at(pod);
-  const place::VolumeQuery query(state, row.pin.volumes, nullptr, state.RulesOf(row.class_id));
-  if (!query.any()) return Given();
-  if (!query.bar().fits()) return std::nullopt;
-  return query.GivenOn(node);
-}
-
 void Volumes::Hold(Binder::Attempt attempt, const Given& given, const model::State& state,
                    const Sending& sending) {
   const std::string uid = attempt.pod.uid;
   const auto [at, fresh] = held_.try_emplace(uid);
   CHECK(fresh);
   Held& held = at->second;
-  held.until = sending.now + kBindWithin;
   held.attempt = std::move(attempt);
+  const auto within = bind_within_.find(held.attempt.scheduler_name);
+  held.within = within != bind_within_.end() ? within->second : kBindWithin;
+  held.until = sending.now + held.within;
   changed_ = true;
   for (const auto& [claim, volume] : given) {
     const Held::Want want{
@@ -634,7 +628,7 @@ std::string Volumes::WhyLost(Instant now, const Held& held, const model::State& 
     if (std::string why = WhyLost(want, held.attempt.node, state); !why.empty()) return why;
   }
   if (now < held.until) return {};
-  return fmt::format("claims were not bound within {} s", kBindWithin.ns / 1'000'000'000);
+  return fmt::format("claims were not bound within {} s", held.within.seconds());
 }
 
 Volumes::Ended Volumes::Take(Instant now, const model::State& state) {

@@ -34,7 +34,7 @@ namespace berth::control {
 //   one that was made before    the claim is written on the volume (spec.claimRef)
 //   one that is to be made      the node is written on the claim (selected-node)
 //
-// and the binding waits here, at most kBindWithin, until the volume controller has bound them; the
+// and the binding waits here, for a time, until the volume controller has bound them; the
 // engine knows it as on its way. What is to be written the engine is told at once as if it had been
 // seen, so that no other pod gets the same, until the object says so itself or the write is known
 // to have failed: nothing else that happens to the object ends it (E09). The answer to a write is
@@ -44,11 +44,14 @@ namespace berth::control {
 // becomes another's, or nothing comes of it in time. A copyable value.
 class Volumes {
  public:
+  // How long a binding waits for its volumes (VolumeBinding's bindTimeoutSeconds), by scheduler
+  // name; of others kBindWithin.
+  using BindWithin = std::map<std::string, Duration, std::less<>>;
   static constexpr Duration kBindWithin = Duration::Minutes(10);
   // Terms of node affinity that a template may come to with those of its volumes.
   static constexpr size_t kTermsMax = 64;
 
-  explicit Volumes(client::Client& client);
+  Volumes(client::Client& client, BindWithin bind_within);
 
   [[nodiscard]] bool Watches(client::WatchId watch) const;
   // The event's object, as the two below take it; nothing: it is gone, or can't be read.
@@ -75,17 +78,13 @@ class Volumes {
   [[nodiscard]] bool Concerns(const client::ObjectEvent& event, std::string_view namespace_name,
                               const std::vector<std::string>& claims) const;
 
-  // What the pod's claims without volumes get on the node; none: they have theirs. Nothing: they
-  // can't have them there, for what they would have is another's by now.
-  using Given = std::vector<place::VolumeQuery::Given>;
-  [[nodiscard]] static std::optional<Given> GivenOn(const model::State& state, model::PodId pod,
-                                                    model::NodeId node);
+  using Given = std::vector<model::GivenVolume>;
   struct Sending {
     Instant now;
     client::Client& client;
     env::Outbox& out;
   };
-  // Holds the binding back. REQUIRES: it is not held; `given` is of GivenOn(), not empty.
+  // Holds the binding back. REQUIRES: it is not held; `given` is of VolumesGivenOn(), not empty.
   void Hold(Binder::Attempt attempt, const Given& given, const model::State& state,
             const Sending& sending);
   // Bindings that can be sent now, and those that came to nothing, with why and the code of a write
@@ -156,6 +155,7 @@ class Volumes {
   };
   struct Held {
     Binder::Attempt attempt;
+    Duration within;
     Instant until;
     struct Want {
       std::string claim;
@@ -229,6 +229,7 @@ class Volumes {
                                     const model::State& state) const;
   [[nodiscard]] bool IsAsked(const Key& key) const { return asked_.contains(key); }
 
+  BindWithin bind_within_;
   client::WatchId claims_watch_;  // Immutable after construction, as those below.
   client::WatchId volumes_watch_;
   client::WatchId classes_watch_;

@@ -265,6 +265,31 @@ TEST_F(VolumesTest, ANodeThatGetsNoVolumeIsGivenUp) {
   EXPECT_EQ(Placed(), "");
 }
 
+// By the profile of the pod: bindTimeoutSeconds.
+TEST_F(VolumesTest, ABindingWaitsForItsVolumesAsLongAsItsProfileSays) {
+  SchedulerOptions options = WithVolumes();
+  options.bind_within.emplace("default-scheduler", Duration::Seconds(5));
+  Rig rig(options);
+  rig.Start({}, {Labelled("n1", R"("zone":"a")")});
+  rig.Event("storageclasses", "ADDED", ClassJson("late", "berth.dev/simulated"));
+  rig.Event("persistentvolumeclaims", "MODIFIED", ClaimJson(5, "", R"("storageClassName":"late")"));
+  rig.Event("pods", "MODIFIED",
+            PodJson({.version = 110,
+                     .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":)"
+                                   R"({"claimName":"data"}}])"}));
+  const env::SendRequest patch = rig.TakeOf("/persistentvolumeclaims/data");
+  ASSERT_NE(patch.call.value, 0u);
+  rig.Answer(
+      patch, 200,
+      ClaimJson(7, fmt::format(fmt::runtime(kSelected), "n1"), R"("storageClassName":"late")"));
+  rig.Pass(Duration::Seconds(4));
+  EXPECT_EQ(rig.Get("/debug/why?pod=ns/p").find("not bound within"), std::string::npos);
+  rig.Pass(Duration::Seconds(2));
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/p").find("claims were not bound within 5 s"),
+            std::string::npos)
+      << rig.Get("/debug/why?pod=ns/p");
+}
+
 TEST_F(VolumesTest, APodThatGoesBindsNothing) {
   rig_.Event("storageclasses", "ADDED", ClassJson("late", "berth.dev/simulated"));
   SeeClaim(ClaimJson(5, "", R"("storageClassName":"late")"));

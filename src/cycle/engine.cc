@@ -134,6 +134,7 @@ Plan Engine::Cycle(Instant now) {
   TellIncomplete(plan);
   TellShort(plan);
   // 6. When to be called again.
+  state_.TakeGivenVolumes();
   NoteTouches();
   plan.wake_at = wake_at();
   plan.more = plan.wake_at <= now;
@@ -604,6 +605,7 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
   const model::DeviceSlots devices =
       options_.evaluator.ChooseDevices(state_, class_id, choice.node, &viewer, choice.draw);
   lines_.Remove(state_, pod);
+  GiveVolumes(pod, choice.node);
   state_.Assume(pod, choice.node, devices);
   Record(pod, choice, devices, plan);
 }

@@ -285,6 +285,7 @@ class Engine {
   using Places =
       std::map<std::tuple<uint32_t, model::PinKind, uint32_t, uint32_t, int64_t>, model::Amount>;
   void NoteVolumes();
+  void GiveVolumes(model::PodId pod, model::NodeId node);
   bool WakeVolumes(Instant now);
   [[nodiscard]] std::vector<LineId> WaitingForVolumes() const;
   [[nodiscard]] std::vector<model::PodId> HoldersForVolumes() const;

@@ -12,6 +12,7 @@
 #include "cycle/test_volumes.h"
 #include "cycle/why.h"
 #include "model/audit.h"
+#include "place/volumes.h"
 
 namespace berth::cycle {
 namespace {
@@ -119,8 +120,11 @@ void CheckPlan(model::State& state, const Engine::Options& options, const model:
         RC_ASSERT(!NaiveChoice(state, options, other).node.valid());
       }
     }
+    if (auto given = place::VolumesGivenOn(state, bind.pod, bind.node))
+      state.GiveVolumes(bind.pod, *std::move(given));
     state.Assume(bind.pod, bind.node, bind.devices);
   }
+  state.TakeGivenVolumes();
   if (plan.more) return;
   for (uint32_t i = 0; i < state.pods().size(); ++i) {
     if (!IsPending(state, PodId{i}) || state.pods().at(PodId{i}).not_before > now) continue;

@@ -137,6 +137,7 @@ bool Engine::PlaceOne(PodId pod, bool anywhere, Trial& trial) {
   const model::Viewer viewer = ViewerOf(pod);
   const model::DeviceSlots devices = options_.evaluator.ChooseDevices(
       state_, state_.pods().at(pod).class_id, choice.node, &viewer, choice.draw);
+  GiveVolumes(pod, choice.node);
   trial.claims.Place({.pod = pod, .node = choice.node, .devices = devices});
   trial.placed.push_back({.pod = pod, .choice = choice, .devices = devices});
   return true;
@@ -157,8 +158,9 @@ bool Engine::ReserveOne(PodId pod, bool anywhere, Trial& trial) {
              : place::FindRoomToCome(state_, options_.evaluator, place::PreemptorOf(state_, pod),
                                      preemption_scratch_);
   if (!found.node.valid()) {
-    trial.futile = std::move(found.refusal);
-    if (!evicts) trial.futile.bar = model::PreemptionBar::kPolicy;
+    // Of evictions nothing is told where nobody evicts.
+    trial.futile = Preempts(pod) ? std::move(found.refusal) : model::PreemptionRefusal{};
+    if (!evicts && Preempts(pod)) trial.futile.bar = model::PreemptionBar::kPolicy;
     return false;
   }
   trial.claims.Reserve({.pod = pod, .node = found.node, .devices = found.devices}, found.victims);

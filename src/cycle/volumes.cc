@@ -1,3 +1,5 @@
+#include "place/volumes.h"
+
 #include <vector>
 
 #include "cycle/engine.h"
@@ -29,6 +31,13 @@ std::vector<PodId> Engine::HoldersForVolumes() const {
     }
   }
   return holders;
+}
+
+// Before the pod stands there. Whoever is decided on next in this cycle finds them taken.
+void Engine::GiveVolumes(PodId pod, model::NodeId node) {
+  if (!state_.pods().at(pod).pin.volumes.valid()) return;
+  auto given = place::VolumesGivenOn(state_, pod, node);
+  if (given && !given->empty()) state_.GiveVolumes(pod, *std::move(given));
 }
 
 void Engine::NoteVolumes() {

@@ -68,6 +68,15 @@ class Volumes : public PlansTest {
                              .modes = model::kReadWriteOnce,
                              .available = true});
   }
+  // As it is told once a decision was carried out.
+  void Taken(const std::string& volume, const std::string& claim, const std::string& host = "n1") {
+    Fact(volume, model::Volume{.places = Host(host),
+                               .claim = Name("default/" + claim),
+                               .storage_class = Name("late"),
+                               .capacity = 10,
+                               .modes = model::kReadWriteOnce,
+                               .available = true});
+  }
   void Limit(const std::string& node, int64_t count) {
     Fact(node, model::AttachLimits{.drivers = {{.driver = Name("disk"), .count = count}}});
   }
@@ -273,6 +282,73 @@ TEST_F(Volumes, ClaimsThatWaitGetVolumesThatWereMadeBeforeEachItsOwn) {
   EXPECT_EQ(Why("p"), Kinds{model::ReasonKind::kNoVolume});
   FreeVolume("v3", "n2", 10);
   EXPECT_EQ(Cycle(), Lines{"p n2"});
+}
+
+TEST_F(Volumes, WhoIsDecidedOnInOneCycleGetsAVolumeOfItsOwn) {
+  Node("n1");
+  LateClass(/*provisions=*/false);
+  for (const char* claim : {"a", "b", "c"}) WaitingClaim(claim);
+  FreeVolume("v1", "n1");
+  FreeVolume("v2", "n1");
+  Put({.name = "p1", .claims = {"a"}});
+  Put({.name = "p2", .claims = {"b"}});
+  Put({.name = "p3", .claims = {"c"}});
+  EXPECT_EQ(Cycle(), (Lines{"p1 n1", "p2 n1"}));
+  Taken("v1", "a");
+  Taken("v2", "b");
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(Why("p3"), Kinds{model::ReasonKind::kNoVolume});
+}
+
+// What was given in a decision that nobody carried out is free again.
+TEST_F(Volumes, AVolumeThatWasGivenAndNotTakenIsFree) {
+  Node("n1");
+  LateClass(/*provisions=*/false);
+  WaitingClaim("a");
+  WaitingClaim("b");
+  FreeVolume("v1", "n1");
+  Put({.name = "p1", .claims = {"a"}});
+  Put({.name = "p2", .claims = {"b"}});
+  EXPECT_EQ(Cycle(), Lines{"p1 n1"});
+  EXPECT_TRUE(plan.more);
+  Remove("p1");
+  EXPECT_EQ(Cycle(), Lines{"p2 n1"});
+}
+
+TEST_F(Volumes, AGangThatLacksAVolumeIsNotPlacedInPart) {
+  Node("n1");
+  Node("n2");
+  LateClass(/*provisions=*/false);
+  WaitingClaim("a");
+  WaitingClaim("b");
+  FreeVolume("v1", "n1");
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  Put({.name = "p1", .group = "g", .claims = {"a"}});
+  Put({.name = "p2", .group = "g", .claims = {"b"}});
+  EXPECT_EQ(Cycle(), Lines{});
+  FreeVolume("v2", "n2");
+  EXPECT_EQ(Cycle(), (Lines{"p1 n1", "p2 n2"}));
+}
+
+TEST_F(Volumes, WhoShareAClaimInOneCycleGoWhereItsVolumeIsOrIsMade) {
+  Node("n1", 100);
+  Node("n2", 200);
+  LateClass(/*provisions=*/false);
+  WaitingClaim("a");
+  FreeVolume("v1", "n2", 10);
+  FreeVolume("v2", "n1", 20);
+  Put({.name = "p1", .claims = {"a"}});
+  Put({.name = "p2", .claims = {"a"}});
+  EXPECT_EQ(Cycle(), (Lines{"p1 n2", "p2 n2"}));
+  Node("n3", 100);
+  LateClass(/*provisions=*/true);
+  Gone("v1", model::Volume{});
+  Gone("v2", model::Volume{});
+  WaitingClaim("b");
+  Put({.name = "q1", .claims = {"b"}});
+  Put({.name = "q2", .claims = {"b"}});
+  // The second finds no room where the volume is made.
+  EXPECT_EQ(Cycle().size(), 1u);
 }
 
 TEST_F(Volumes, VolumesAreMadeWhereTheClassAllowsAndStorageIsLeft) {

@@ -456,6 +456,16 @@ void State::TakeMovedVolumes() {
   ledger_.mutable_volume_uses().TakeMoved();
 }
 
+void State::GiveVolumes(PodId pod, std::vector<GivenVolume> given) {
+  ledger_.mutable_volume_uses().Give(OwnerOf(pod), std::move(given));
+}
+
+void State::TakeGivenVolumes() {
+  for (const auto& [pod, given] : ledger_.mutable_volume_uses().TakeGiven()) {
+    for (const GivenVolume& one : given) volumes_.NoteFreed(one.claim);
+  }
+}
+
 // The claims of a pod as a function of what is known of it.
 void State::SettleClaims(PodId id) {
   Pod& pod = pods_.mutable_at(id);

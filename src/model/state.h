@@ -263,6 +263,10 @@ class State {
   // Whether it can help a pod with that list of volumes.
   [[nodiscard]] bool VolumesMoved(VolumeListId list) const;
   void TakeMovedVolumes();
+  // What a decision gives the pod's claims (VolumeIndex::Give).
+  void GiveVolumes(PodId pod, std::vector<GivenVolume> given);
+  // From here on facts say what was given. Who was refused for it may be helped.
+  void TakeGivenVolumes();
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);

@@ -1,6 +1,7 @@
 #include "model/volume_index.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -55,6 +56,14 @@ void VolumeIndex::Count(OwnerId pod, NodeId n, bool releasing, int by) {
   }
 }
 
+void VolumeIndex::Give(OwnerId pod, std::vector<GivenVolume> given) {
+  given_.insert_or_assign(pod, std::move(given));
+}
+
+std::map<OwnerId, std::vector<GivenVolume>> VolumeIndex::TakeGiven() {
+  return std::exchange(given_, {});
+}
+
 void VolumeIndex::NoteMoved(OwnerId pod) {
   for (const PodVolume& volume : ListOf(pod)) {
     if (IsClaim(volume.kind)) moved_.insert(volume.name);
@@ -72,7 +81,7 @@ void VolumeIndex::AddTo(Hasher& hasher) const {
   for (uint32_t row = 0; row < of_pod_.size(); ++row) {
     if (of_pod_[row].valid()) hasher.Add(row).Add(of_pod_[row].value);
   }
-  hasher.Add(moved_.size());
+  hasher.Add(given_.size()).Add(moved_.size());
   for (const NameId name : moved_) hasher.Add(name.value);
 }
 

@@ -12,6 +12,12 @@
 
 namespace berth::model {
 
+// What a claim without a volume gets: one that was made before, or (invalid) one that is made.
+struct GivenVolume {
+  NameId claim;
+  NameId volume;
+};
+
 // Which volumes pods use on which nodes, as the ledger charges the pods: held and releasing ones,
 // and within a transaction what is tried. Promises don't count.
 //
@@ -45,6 +51,12 @@ class VolumeIndex {
   // A pod comes to a node, or leaves it.
   void Count(OwnerId pod, NodeId n, bool releasing, int by);
 
+  // What a decision gives the pod's claims where it stands. It counts as long as the pod stands
+  // there, until TakeGiven: then whoever carries the decision out has told it as facts.
+  void Give(OwnerId pod, std::vector<GivenVolume> given);
+  [[nodiscard]] const std::map<OwnerId, std::vector<GivenVolume>>& given() const { return given_; }
+  [[nodiscard]] std::map<OwnerId, std::vector<GivenVolume>> TakeGiven();
+
   // Of a pod whose claims on nodes changed for good: who waits for its volumes may have them.
   void NoteMoved(OwnerId pod);
   [[nodiscard]] bool moved() const { return !moved_.empty(); }
@@ -61,6 +73,7 @@ class VolumeIndex {
   std::map<VolumeListId, uint32_t> pods_of_list_;
   std::vector<std::vector<Use>> on_node_;  // Up to the last that had any.
   std::map<NameId, std::map<NodeId, uint32_t>> users_;
+  std::map<OwnerId, std::vector<GivenVolume>> given_;
   std::set<NameId> moved_;  // Claims.
 };
 

@@ -171,6 +171,10 @@ bool VolumeTable::Moved(std::span<const PodVolume> volumes) const {
   });
 }
 
+void VolumeTable::NoteFreed(NameId name) {
+  if (const VolumeClaim* row = claim(name); row != nullptr) moved_.insert(row->storage_class);
+}
+
 // The indexes follow from the rows.
 void VolumeTable::AddTo(Hasher& hasher) const {
   const auto add_name = [&](NameId name) { hasher.Add(name.value); };

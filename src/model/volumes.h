@@ -190,6 +190,8 @@ class VolumeTable {
   [[nodiscard]] bool moved() const { return !moved_.empty(); }
   [[nodiscard]] bool Moved(std::span<const PodVolume> volumes) const;
   void TakeMoved() { moved_.clear(); }
+  // A volume of the claim's class may be free again.
+  void NoteFreed(NameId claim);
 
   void AddTo(Hasher& hasher) const;
 

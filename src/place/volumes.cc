@@ -111,6 +111,7 @@ Verdict VolumeQuery::Sort() {
   std::erase_if(to_match_, [](const Unbound& one) { return one.claim->selected_node.valid(); });
   std::ranges::stable_sort(to_match_, {},
                            [](const Unbound& one) { return one.claim->request.value_or(0); });
+  if (!to_match_.empty()) decided_ = FindDecided();
   return {};
 }
 
@@ -300,6 +301,26 @@ uint64_t VolumeQuery::Binding(NodeId n) const {
   return reasons;
 }
 
+std::vector<VolumeQuery::Decided> VolumeQuery::FindDecided() const {
+  std::vector<Decided> decided;
+  const model::Ledger& ledger = state_.ledger();
+  for (const auto& [pod, given] : ledger.volume_uses().given()) {
+    // It may have been undone since.
+    const model::ClaimId id = ledger.NodeClaimOf(pod);
+    if (!id.valid() || ledger.claim(id).state != model::ClaimState::kHeld) continue;
+    const NodeId node = ledger.claim(id).account.node();
+    for (const Given& one : given) decided.push_back({.given = one, .node = node});
+  }
+  return decided;
+}
+
+// A pod that shares a claim whose volume is decided.
+bool VolumeQuery::MayHave(const Decided& decided, NodeId n) const {
+  if (!decided.given.volume.valid()) return decided.node == n;
+  const model::SelectorId places = table_.volume(decided.given.volume)->places;
+  return !places.valid() || Matches(places, n);
+}
+
 // Nothing: a claim was put on another node.
 std::optional<std::vector<VolumeQuery::Pair>> VolumeQuery::PairsOn(NodeId n) const {
   std::vector<Pair> pairs;
@@ -309,7 +330,14 @@ std::optional<std::vector<VolumeQuery::Pair>> VolumeQuery::PairsOn(NodeId n) con
     pairs.push_back({.claim = &one, .volume = {}});
   }
   std::vector<NameId> taken;
+  for (const Decided& decided : decided_) taken.push_back(decided.given.volume);
+  const auto claim_of = [](const Decided& decided) { return decided.given.claim; };
   for (const Unbound& one : to_match_) {
+    if (const auto at = std::ranges::find(decided_, one.name, claim_of); at != decided_.end()) {
+      if (!MayHave(*at, n)) return std::nullopt;
+      pairs.push_back({.claim = &one, .volume = at->given.volume});
+      continue;
+    }
     const std::optional<NameId> volume = Match(one, n, taken);
     if (volume) taken.push_back(*volume);
     pairs.push_back({.claim = &one, .volume = volume.value_or(NameId{})});
@@ -400,6 +428,15 @@ bool VolumeQuery::OfZone(NodeId n) const {
       return value.valid() && std::ranges::binary_search(zone.values, value);
     });
   });
+}
+
+std::optional<std::vector<model::GivenVolume>> VolumesGivenOn(const model::State& state,
+                                                              model::PodId pod, NodeId node) {
+  const model::Pod& row = state.pods().at(pod);
+  const VolumeQuery query(state, row.pin.volumes, nullptr, state.RulesOf(row.class_id));
+  if (!query.any()) return std::vector<model::GivenVolume>();
+  if (!query.bar().fits()) return std::nullopt;
+  return query.GivenOn(node);
 }
 
 }  // namespace berth::place

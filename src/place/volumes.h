@@ -57,12 +57,8 @@ class VolumeQuery {
   [[nodiscard]] model::Verdict InUse(model::NodeId n, const Room& room) const;
   // The same as it is now.
   [[nodiscard]] model::Verdict InUse(model::NodeId n) const;
-  // What a claim without a volume gets: one that was made before, or (invalid) one that is made.
-  struct Given {
-    model::NameId claim;
-    model::NameId volume;
-  };
-  // Of each such claim; nothing: not all can have one there. REQUIRES: nothing bars it.
+  using Given = model::GivenVolume;
+  // Of each claim without a volume; nothing: not all can have one there. REQUIRES: nothing bars it.
   [[nodiscard]] std::optional<std::vector<Given>> GivenOn(model::NodeId n) const;
   // What no eviction changes: by VolumeBinding and VolumeZone.
   [[nodiscard]] model::Verdict Storage(model::NodeId n) const;
@@ -95,6 +91,13 @@ class VolumeQuery {
   };
   [[nodiscard]] std::optional<std::vector<Pair>> PairsOn(model::NodeId n) const;
   [[nodiscard]] bool OfZone(model::NodeId n) const;
+  // By a decision to a pod that stands on the node.
+  struct Decided {
+    Given given;
+    model::NodeId node;
+  };
+  [[nodiscard]] std::vector<Decided> FindDecided() const;
+  [[nodiscard]] bool MayHave(const Decided& decided, model::NodeId n) const;
   // The volume that the claim would get there; nothing: none.
   [[nodiscard]] std::optional<model::NameId> Match(const Unbound& claim, model::NodeId n,
                                                    std::span<const model::NameId> taken) const;
@@ -111,9 +114,15 @@ class VolumeQuery {
   std::vector<Bound> bound_;
   std::vector<Unbound> unbound_;   // In the pod's order.
   std::vector<Unbound> to_match_;  // Those on no node yet, the smallest first.
+  std::vector<Decided> decided_;   // For other pods, and not told yet.
   std::vector<const model::Volume*> zoned_;
   std::vector<model::NameId> wanted_;          // Claims that are one pod's.
   std::vector<model::Attachable> attachable_;  // Different ones.
 };
+
+// What the pod's claims get on the node (VolumeQuery::GivenOn); nothing: it can't have its volumes
+// there.
+[[nodiscard]] std::optional<std::vector<model::GivenVolume>> VolumesGivenOn(
+    const model::State& state, model::PodId pod, model::NodeId node);
 
 }  // namespace berth::place
