@@ -177,6 +177,7 @@ void Put(const Configuration& configuration, control::SchedulerOptions& options)
   options.engine.preemption = profiles.preempt;
   options.engine.profiles = std::move(profiles.engine);
   options.pod_profiles = std::move(profiles.pods);
+  options.bind_within = std::move(profiles.bind_within);
 }
 
 Result<Configuration> ReadConfiguration(const std::string& path,

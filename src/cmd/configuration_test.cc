@@ -140,6 +140,28 @@ TEST(SchedulerConfigurationTest, WithoutDefaultPreemptionNobodyEvicts) {
   EXPECT_EQ(options.scheduler_names, (std::vector<std::string>{"default-scheduler"}));
 }
 
+TEST(SchedulerConfigurationTest, TheSchedulerIsToldWhatProfilesSay) {
+  const File file(
+      fmt::format("{}profiles:\n- schedulerName: a\n- schedulerName: b\n"
+                  "  plugins: {{score: {{disabled: [{{name: ImageLocality}}]}}}}\n"
+                  "  pluginConfig:\n"
+                  "  - {{name: NodeResourcesFit, args: {{ignoredResources: [a.com/x]}}}}\n"
+                  "  - {{name: VolumeBinding, args: {{bindTimeoutSeconds: 5}}}}\n",
+                  kScheduler));
+  const Result<Configuration> read = ReadConfiguration(file.path());
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_TRUE(CheckSupported(file.path(), *read).has_value());
+  control::SchedulerOptions options;
+  Put(*read, options);
+  ASSERT_EQ(options.engine.profiles.size(), 1U);
+  EXPECT_EQ(options.engine.profiles.front().scheduler_name, "b");
+  EXPECT_EQ(options.engine.profiles.front().rules.weights.images, 0);
+  ASSERT_EQ(options.pod_profiles.size(), 1U);
+  EXPECT_EQ(options.pod_profiles.at("b").ignored_resources, std::vector<std::string>{"a.com/x"});
+  ASSERT_EQ(options.bind_within.size(), 1U);
+  EXPECT_EQ(options.bind_within.at("b"), Duration::Seconds(5));
+}
+
 TEST(SchedulerConfigurationTest, AllProblemsAreTold) {
   const File file(fmt::format("{}a: 1\nb: 2\n", kScheduler));
   const Result<Configuration> read = ReadConfiguration(file.path());

@@ -21,6 +21,7 @@ using model::OptionalFilter;
 
 static_assert(config::kScoredResourcesMax == model::kProfileResourcesMax);
 
+constexpr int64_t kBindSecondsMax = int64_t{10} * 365 * 24 * 3600;  // For ever.
 constexpr int64_t kShapeScale = 10;  // From 0 to 10 in the file to 0 to 100.
 
 const config::EffectivePlugin* Find(const EffectiveProfile& profile, Point point,
@@ -105,6 +106,7 @@ model::ProfileOptions EngineProfile(const config::Profile& profile,
   out.rules.hard_affinity_weight = affinity.hard_pod_affinity_weight;
   out.rules.ignores_others_preferences = affinity.ignore_preferred_terms_of_existing_pods;
   out.rules.preempts = Find(effective, Point::kPostFilter, "DefaultPreemption") != nullptr;
+  out.rules.deallocates = Find(effective, Point::kPostFilter, "DynamicResources") != nullptr;
   PutFilters(effective, out.rules);
   return out;
 }
@@ -166,6 +168,10 @@ Profiles ProfilesOf(const config::SchedulerConfiguration& configuration,
     out.preempt = out.preempt || engine.rules.preempts;
     if (engine != model::ProfileOptions{.scheduler_name = name})
       out.engine.push_back(std::move(engine));
+    const auto volumes = ArgsOf<config::VolumeBindingArgs>(profile);
+    if (volumes.bind_timeout_seconds != config::VolumeBindingArgs{}.bind_timeout_seconds)
+      out.bind_within.emplace(
+          name, Duration::Seconds(std::min(volumes.bind_timeout_seconds, kBindSecondsMax)));
     if (pods != translate::PodProfile{}) out.pods.emplace(name, std::move(pods));
   }
   return out;

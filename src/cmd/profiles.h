@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "config/scheduler_configuration.h"
+#include "control/volumes.h"
 #include "model/profile.h"
 #include "translate/pod_profile.h"
 
@@ -13,6 +14,7 @@ namespace berth::cmd {
 struct Profiles {
   std::vector<model::ProfileOptions> engine = {};
   translate::PodProfiles pods = {};
+  control::Volumes::BindWithin bind_within = {};
   bool preempt = false;  // Whether pods of any evict others.
 };
 

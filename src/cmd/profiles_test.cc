@@ -169,6 +169,21 @@ TEST(ProfilesTest, PodAffinityAndPreemption) {
   EXPECT_FALSE(some.engine[0].rules.preempts);
   EXPECT_TRUE(some.preempt);
   EXPECT_FALSE(Read(fmt::format("- schedulerName: p\n{}", off)).preempt);
+  EXPECT_TRUE(some.engine[0].rules.deallocates);
+  const Profiles no_claims =
+      Read("- schedulerName: p\n  plugins: {postFilter: {disabled: [{name: DynamicResources}]}}\n");
+  ASSERT_EQ(no_claims.engine.size(), 1u);
+  EXPECT_FALSE(no_claims.engine[0].rules.deallocates);
+  EXPECT_TRUE(no_claims.engine[0].rules.preempts);
+}
+
+TEST(ProfilesTest, HowLongABindingWaitsForItsVolumes) {
+  const auto within = [](std::string_view args) {
+    return Read(fmt::format("- schedulerName: p\n{}", Args("VolumeBinding", args))).bind_within;
+  };
+  EXPECT_TRUE(within("{bindTimeoutSeconds: 600}").empty());
+  EXPECT_EQ(within("{bindTimeoutSeconds: 5}").at("p"), Duration::Seconds(5));
+  EXPECT_GT(within("{bindTimeoutSeconds: 9223372036854775807}").at("p"), Duration::Minutes(10));
 }
 
 }  // namespace

@@ -116,8 +116,7 @@ void Tell(const PodTopologySpreadArgs& args, Teller tell) {
 }
 
 void Tell(const VolumeBindingArgs& args, Teller tell) {
-  tell.Add("bindTimeoutSeconds", Shown(args.bind_timeout_seconds), kWithoutEffect,
-           "a binding waits 600 s for its volumes");
+  tell.Add("bindTimeoutSeconds", Shown(args.bind_timeout_seconds), kHonoured);
   if (args.shape) {
     tell.Add("shape", Shown(*args.shape), kRefused, "nodes are not scored by storage capacity");
   }

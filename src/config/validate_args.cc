@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <set>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "api/defaults.h"
 #include "api/fields.h"
 #include "api/names.h"
+#include "api/object.h"
 #include "api/validate.h"
 #include "config/complete.h"
 #include "config/print.h"
@@ -88,6 +90,44 @@ void Check(const InterPodAffinityArgs& args, const Checking& in) {
   }
 }
 
+// A pod's term that compares with what is no integer is found out when it is matched, a profile's
+// at the start.
+void CheckBounds(const api::Json& term, const std::string& at, const Checking& in) {
+  const api::JsonArray& expressions = api::ArrayAt(term, "matchExpressions");
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    const std::string_view op = api::TextAt(expressions[i], "operator");
+    const api::JsonArray& values = api::ArrayAt(expressions[i], "values");
+    if ((op != "Gt" && op != "Lt") || values.size() != 1) continue;
+    const std::string_view text = api::TextOf(values[0]);
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.begin(), text.end(), number);
+    if (error == std::errc() && end == text.end()) continue;
+    in.errors.push_back(api::InvalidField(fmt::format("{}.matchExpressions[{}].values[0]", at, i),
+                                          text,
+                                          "must be an integer when `operator` is 'Lt' or 'Gt'"));
+  }
+}
+
+void CheckBoundsOfAll(const api::Json& affinity, const std::string& here, const Checking& in) {
+  const api::JsonArray& required =
+      api::ArrayAt(affinity, "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
+  for (size_t i = 0; i < required.size(); ++i) {
+    CheckBounds(required[i],
+                fmt::format("{}.requiredDuringSchedulingIgnoredDuringExecution."
+                            "nodeSelectorTerms[{}]",
+                            here, i),
+                in);
+  }
+  const api::JsonArray& preferred =
+      api::ArrayAt(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+  for (size_t i = 0; i < preferred.size(); ++i) {
+    CheckBounds(
+        api::OrEmptyObject(api::FindMember(preferred[i], "preference")),
+        fmt::format("{}.preferredDuringSchedulingIgnoredDuringExecution[{}].preference", here, i),
+        in);
+  }
+}
+
 // A pod that would have the affinity is asked whether it may.
 void Check(const NodeAffinityArgs& args, const Checking& in) {
   if (args.added_affinity.is_null()) return;
@@ -119,6 +159,7 @@ void Check(const NodeAffinityArgs& args, const Checking& in) {
     error.field.replace(0, kThere.size(), here);
     in.errors.push_back(std::move(error));
   }
+  CheckBoundsOfAll(args.added_affinity, here, in);
 }
 
 void Check(const NodeResourcesBalancedAllocationArgs& args, const Checking& in) {

@@ -145,5 +145,93 @@ TEST_F(ByProfiles, PodsOfAProfileEvictNobody) {
   }
 }
 
+// Nodes whose pods a constraint doesn't count are of domains all the same: what such a node has
+// itself counts for its hostname, and what others of its zone have that do.
+TEST_F(ByProfiles, NodesWithoutTheAffinityThatCountsArePartOfDomains) {
+  model::ProfileOptions options{.rules = {.weights = {.taints = 0,
+                                                      .affinity = 0,
+                                                      .fit = 0,
+                                                      .balanced = 0,
+                                                      .pod_affinity = 0,
+                                                      .images = 0}}};
+  options.rules.Disable(model::OptionalFilter::kNodeAffinity);
+  Use(options);
+  constexpr const char* kHost = "kubernetes.io/hostname";
+  Node({.name = "n1", .labels = {{"pool", "a"}, {"zone", "z1"}, {kHost, "n1"}}});
+  Node({.name = "n2", .labels = {{"pool", "b"}, {"zone", "z2"}, {kHost, "n2"}}});
+  const std::vector<std::pair<std::string, std::string>> web = {{"app", "web"}};
+  Pod({.name = "there-1", .node = "n1", .labels = web});
+  Pod({.name = "there-2", .node = "n1", .labels = web});
+  TestPod pod{.selector = {{"pool", "a"}},
+              .labels = web,
+              .spread = {{.key = "zone", .app = "web", .hard = false}}};
+  EXPECT_EQ(Places(pod), "n1 n2");
+  pod.spread.front().key = kHost;
+  EXPECT_EQ(Places(pod), "n1 n2");
+  for (const char* name : {"there-3", "there-4", "there-5"})
+    Pod({.name = name, .node = "n2", .labels = web});
+  EXPECT_EQ(Places(pod), "n1 n1");
+  // Of zone z2 nothing counts, whatever is there.
+  pod.spread.front().key = "zone";
+  EXPECT_EQ(Places(pod), "n1 n2");
+}
+
+// As many as nobody could count find a place on each node.
+TEST_F(ByProfiles, AGangThatAsksForNoRoomIsLookedAtWhenItsNodesAreFree) {
+  Use({});
+  for (const char* node : {"n1", "n2"}) Node({.name = node, .unschedulable = true});
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  for (const char* name : {"p1", "p2"})
+    Pod({.name = name, .group = "g", .profile = "other", .careless = true});
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(1000)).binds.size(), 0u);
+  for (const char* node : {"n1", "n2"}) Node({.name = node});
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(2000)).binds.size(), 2u);
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+}
+
+TEST_F(ByProfiles, AGangOfAProfileThatEvictsNobodyIsToldNothingOfEvictions) {
+  Use({.rules = {.preempts = false}}, true);
+  Node({.name = "n", .cpu = 1000});
+  Pod({.name = "there", .cpu = 900, .node = "n"});
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  for (const char* name : {"p1", "p2"})
+    Pod({.name = name, .cpu = 500, .priority = 5, .group = "g", .profile = "other"});
+  const model::Plan plan = engine.Cycle(Instant::FromSeconds(1000));
+  EXPECT_TRUE(plan.preemptions.empty());
+  ASSERT_FALSE(plan.refusals.empty());
+  for (const model::Refusal& refusal : plan.refusals) EXPECT_FALSE(refusal.preemption.has_value());
+}
+
+TEST_F(ByProfiles, VolumesThatAreAttachedAndDisksInUseDoNotKeepAway) {
+  const auto place = [&](model::OptionalFilter filter, const TestPod& there, const TestPod& pod) {
+    model::ProfileOptions options;
+    options.rules.Disable(filter);
+    Use(options);
+    Node({.name = "n"});
+    model::Vocabulary& v = engine.vocabulary();
+    engine.Apply(model::StorageFact{
+        .name = v.names.Intern("n"),
+        .row = model::AttachLimits{.drivers = {{.driver = v.names.Intern("d"), .count = 1}}}});
+    for (const std::string claim : {"c1", "c2"}) {
+      const model::NameId volume = v.names.Intern("v-" + claim);
+      engine.Apply(model::StorageFact{.name = v.names.Intern("default/" + claim),
+                                      .row = model::VolumeClaim{.volume = volume, .bound = true}});
+      engine.Apply(
+          model::StorageFact{.name = volume,
+                             .row = model::Volume{.driver = v.names.Intern("d"),
+                                                  .handle = claim,
+                                                  .claim = v.names.Intern("default/" + claim)}});
+    }
+    Pod(there);
+    return Places(pod);
+  };
+  EXPECT_EQ(place(model::OptionalFilter::kNodeVolumeLimits,
+                  {.name = "there", .node = "n", .claims = {"c1"}}, {.claims = {"c2"}}),
+            "- n");
+  EXPECT_EQ(place(model::OptionalFilter::kVolumeRestrictions,
+                  {.name = "there", .node = "n", .disks = {"d1"}}, {.disks = {"d1"}}),
+            "- n");
+}
+
 }  // namespace
 }  // namespace berth::cycle

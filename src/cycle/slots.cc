@@ -23,9 +23,9 @@ using model::WorkloadId;
 namespace {
 
 // How many pods of the class one node can hold, whatever it has: those with host ports are in each
-// other's way.
+// other's way, and of those that ask for nothing there are no more than that. Sums over nodes fit.
 Amount MostTogether(const model::State& state, model::BundleId asked) {
-  return state.vocabulary().bundles.Ports(asked).empty() ? std::numeric_limits<Amount>::max() : 1;
+  return state.vocabulary().bundles.Ports(asked).empty() ? limits::kPodsMax : 1;
 }
 
 model::BundleId AskedBy(const model::State& state, ClassId class_id) {
@@ -39,13 +39,13 @@ Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, Cl
   const model::Viewer all{.owner = {}, .priority = std::numeric_limits<int32_t>::max()};
   // What hangs on pods of other nodes may be otherwise by the time that some are placed.
   if (!evaluator.FilterAlone(state, class_id, n, &all, pin).fits()) return 0;
-  Amount places = std::numeric_limits<Amount>::max();
   const model::BundleId asked = AskedBy(state, class_id);
+  Amount places = MostTogether(state, asked);
   for (const model::ResourceAmount& a : state.vocabulary().bundles.View(asked)) {
     if (a.amount > 0)
       places = std::min(places, state.ledger().nodes().free(a.resource, n.value) / a.amount);
   }
-  return std::min(places, MostTogether(state, asked));
+  return places;
 }
 
 namespace {

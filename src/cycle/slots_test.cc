@@ -138,6 +138,22 @@ TEST(SlotsTest, WhoLeavesWithAnotherWorkloadOfTheJobIsEvictedOnce) {
   EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>{});
 }
 
+TEST(SlotsTest, NobodyIsEvictedForAWorkloadWhoseProfileEvictsNobody) {
+  for (const bool preempts : {true, false}) {
+    JointWorld world({.preemption = true,
+                      .joint_placement = true,
+                      .profiles = {{.scheduler_name = "other", .rules = {.preempts = preempts}}}});
+    world.Put(QueueSpec{.name = "q"});
+    world.Put(TestNode{.name = "n1", .cpu = 1000});
+    world.Put(TestPod{.name = "there", .cpu = 1000, .node = "n1"});
+    world.Put(WorkloadSpec{.name = "vip", .priority = 9, .preempts = true, .profile = "other"});
+    EXPECT_EQ(world.Cycle(),
+              preempts ? "evict pod default/there for default/vip; default/vip finds nodes "
+                         "for 0 of 1, promised; "
+                       : "default/vip finds nodes for 0 of 1; ");
+  }
+}
+
 TEST(SlotsTest, APlaceIsKeptForThePodThatReplacesOneThatFailed) {
   JointWorld world;
   world.Put(QueueSpec{.name = "q"});

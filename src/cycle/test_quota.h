@@ -40,6 +40,7 @@ struct WorkloadSpec {
   bool preempts = false;  // So may its pods, which are of its priority.
   std::string gang = {};  // The group that its pods name; empty: none.
   uint32_t host_port = 0;
+  std::string profile = {};  // Its pods' scheduler's name.
 };
 
 // An engine and the API of queues and workloads, as far as quota sees it.
@@ -82,7 +83,8 @@ class QuotaWorld {
     facts.status.created = Instant::FromSeconds(w.created);
     facts.status.requeue_at = Instant::FromSeconds(w.requeue_at);
     facts.slots = {{.name = v.names.Intern("main"),
-                    .class_id = ClassOf(v, TestPod{.cpu = w.cpu, .host_port = w.host_port}),
+                    .class_id = ClassOf(
+                        v, TestPod{.cpu = w.cpu, .host_port = w.host_port, .profile = w.profile}),
                     .count = w.count,
                     .priority = w.priority,
                     .preempts = w.preempts}};

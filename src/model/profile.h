@@ -52,6 +52,7 @@ struct ProfileRules {
   // Whether pods that prefer nobody are not scored by what others prefer.
   bool ignores_others_preferences = false;
   bool preempts = true;
+  bool deallocates = true;   // Who finds no node is told that no resource claim can be freed.
   uint32_t filters_off = 0;  // Bits of OptionalFilter.
 
   [[nodiscard]] bool filters(OptionalFilter filter) const {

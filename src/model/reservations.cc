@@ -126,6 +126,8 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   row.status = facts.status;
   SetJob(id, facts.job);
   row.slots = facts.slots;
+  for (WorkloadSlots& set : row.slots)
+    set.preempts = set.preempts && RulesOf(set.class_id).preempts;
   row.reserved = facts.reserved;
   if (faults_.charge_all_pods) {
     for (QuotaCharge& charge : row.reserved.charges) charge.count = row.slots[charge.pod_set].count;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -113,6 +114,31 @@ uint32_t SpreadQuery::TakenBy(model::OwnerId pod, NodeId n) const {
 
 // ---- Scores ------------------------------------------------------------------------------------
 
+namespace {
+
+// The domain of each node: of those that the index knows, that of none (rows()) of nodes without
+// the key, or one behind it of values that only nodes have whose pods don't count. How many.
+uint32_t DomainsOf(const model::State& state, const SpreadIndex::Domains& domains, NameId key,
+                   std::span<const NodeId> nodes, std::vector<uint32_t>& out) {
+  const uint32_t none = domains.rows();
+  std::map<NameId, uint32_t> others;
+  out.resize(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    out[i] = domains.OfNode(nodes[i]);
+    if (out[i] != SpreadIndex::kNone) continue;
+    const NameId value = state.LabelOf(nodes[i], key);
+    if (value.valid()) out[i] = domains.Find(value);
+    if (out[i] != SpreadIndex::kNone) continue;
+    out[i] = none;
+    if (value.valid())
+      out[i] =
+          others.try_emplace(value, none + 1 + static_cast<uint32_t>(others.size())).first->second;
+  }
+  return none + 1 + static_cast<uint32_t>(others.size());
+}
+
+}  // namespace
+
 void ScoreSpread(const model::State& state, model::ClassId c, std::span<const NodeId> fitting,
                  std::vector<int32_t>& out) {
   constexpr std::string_view kHostname = "kubernetes.io/hostname";
@@ -129,22 +155,20 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
   }
   if (soft.empty()) return;
 
-  // A node that lacks a key is ignored, but by Kubernetes' own constraints; any other that fits
-  // counts.
+  // A node that lacks a key is ignored, but by Kubernetes' own constraints; any other that fits is
+  // of a domain, also where a constraint's policies say that its pods don't count.
   const bool by_default = constraints[soft.front()].by_default != 0;
   std::vector<double> sums(fitting.size(), 0);
-  std::vector<uint32_t> domain_of(fitting.size());  // That of none is the one behind all.
-  std::vector<double> scores;                       // By domain.
+  std::vector<uint32_t> domain_of;
+  std::vector<double> scores;  // By domain.
   std::vector<uint8_t> ignored;
   for (const size_t i : soft) {
     const SpreadIndex::Domains& of = domains[i];
     const bool by_host = constraints[i].key == hostname;
     const uint32_t none = of.rows();
-    std::vector<uint8_t> seen(none + 1);
-    for (size_t k = 0; k < fitting.size(); ++k) {
-      domain_of[k] = std::min(of.OfNode(fitting[k]), none);
-      seen[domain_of[k]] = 1;
-    }
+    const uint32_t domains_count = DomainsOf(state, of, constraints[i].key, fitting, domain_of);
+    std::vector<uint8_t> seen(domains_count);
+    for (const uint32_t domain : domain_of) seen[domain] = 1;
     if (!by_default && ignored.empty() && seen[none] != 0) {
       ignored.resize(fitting.size());
       for (size_t k = 0; k < fitting.size(); ++k) ignored[k] = domain_of[k] == none ? 1 : 0;
@@ -154,7 +178,7 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
         static_cast<size_t>(by_host ? std::ssize(fitting) - std::ranges::count(ignored, 1)
                                     : std::ranges::count(seen, 1));
     const double weight = Log(size + 2);
-    scores.assign(none + 1, 0);
+    scores.assign(domains_count, 0);
     for (uint32_t domain = 0; domain < none && !by_host; ++domain)
       scores[domain] = SpreadScore(of.count(domain), weight, constraints[i].max_skew);
     for (size_t k = 0; k < fitting.size(); ++k) {

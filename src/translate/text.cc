@@ -340,13 +340,18 @@ std::string FailedSchedulingText(const model::Refusal& refusal, const model::Sta
   }
   std::string text = NodesText(refusal.nodes_count, refusal.reasons, {}, state);
   // That evictions will help is no reason for anything, and upstream tells nothing of it then.
-  if (refusal.preemption && refusal.preemption->bar != model::PreemptionBar::kVictimsToLeave)
-    text += " " + PreemptionText(*refusal.preemption, state);
-  return text;
+  std::vector<std::string> then;
+  const model::ProfileRules& rules = state.RulesOf(refusal.class_id);
+  const bool evicts =
+      refusal.preemption && refusal.preemption->bar != model::PreemptionBar::kVictimsToLeave;
+  if (rules.deallocates && (evicts || !rules.preempts))
+    then.emplace_back("no new claims to deallocate");
+  if (evicts) then.push_back(PreemptionText(*refusal.preemption, state));
+  return then.empty() ? text : fmt::format("{} {}", text, fmt::join(then, ", "));
 }
 
 std::string PreemptionText(const model::PreemptionRefusal& refusal, const model::State& state) {
-  const std::string begin = "no new claims to deallocate, preemption: ";
+  const std::string begin = "preemption: ";
   if (refusal.bar == model::PreemptionBar::kPolicy)
     return begin + "not eligible due to preemptionPolicy=Never.";
   if (refusal.bar == model::PreemptionBar::kVictimsTerminating)

@@ -29,13 +29,13 @@ namespace berth::translate {
 
 // "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s)." Reasons of one
 // text are added up; lines are sorted with their counts, as strings. Without nodes, upstream's own
-// text. When evictions were thought of, PreemptionText follows.
+// text. Then what each plugin says that looked for a way to make room, which a profile may do
+// without: "no new claims to deallocate, " (resource claims) and PreemptionText.
 [[nodiscard]] std::string FailedSchedulingText(const model::Refusal& refusal,
                                                const model::State& state);
 
-// "no new claims to deallocate, preemption: 0/5 nodes are available: 2 No preemption victims found
-// for incoming pod, 3 Preemption is not helpful for scheduling." The claims are resource claims:
-// upstream tells of them in every such message.
+// "preemption: 0/5 nodes are available: 2 No preemption victims found for incoming pod, 3
+// Preemption is not helpful for scheduling."
 [[nodiscard]] std::string PreemptionText(const model::PreemptionRefusal& refusal,
                                          const model::State& state);
 

@@ -52,6 +52,28 @@ TEST(TextTest, WhatIsSaidOfAllNodesAtOnceStandsAlone) {
             "0/4 nodes are available: 4 node(s) didn't satisfy plugin(s) [NodeAffinity].");
 }
 
+TEST(TextTest, WhoLooksForRoomIsSaidByTheProfile) {
+  model::State state({.profiles = {{.scheduler_name = "a", .rules = {.preempts = false}},
+                                   {.scheduler_name = "b", .rules = {.deallocates = false}}}});
+  const auto text = [&](const std::string& profile,
+                        std::optional<model::PreemptionRefusal> preemption) {
+    const model::ClassId class_id =
+        state.vocabulary().classes.Intern({.profile = state.vocabulary().names.Intern(profile)});
+    return FailedSchedulingText(
+        {.class_id = class_id,
+         .nodes_count = 1,
+         .reasons = {{.kind = ReasonKind::kUnschedulable, .nodes_count = 1}},
+         .preemption = std::move(preemption)},
+        state);
+  };
+  const std::string why = "0/1 nodes are available: 1 node(s) were unschedulable.";
+  const model::PreemptionRefusal never{.bar = model::PreemptionBar::kPolicy};
+  const std::string told = "preemption: not eligible due to preemptionPolicy=Never.";
+  EXPECT_EQ(text("usual", never), why + " no new claims to deallocate, " + told);
+  EXPECT_EQ(text("a", {}), why + " no new claims to deallocate");
+  EXPECT_EQ(text("b", never), why + " " + told);
+}
+
 TEST(TextTest, WhyNoEvictionHelpsFollowsUpstreamsWords) {
   const model::State state;
   EXPECT_EQ(
@@ -62,12 +84,12 @@ TEST(TextTest, WhyNoEvictionHelpsFollowsUpstreamsWords) {
                                    .resource = model::kCpu,
                                    .nodes_count = 4}}},
                      state),
-      "no new claims to deallocate, preemption: 0/9 nodes are available: 2 No preemption victims "
+      "preemption: 0/9 nodes are available: 2 No preemption victims "
       "found for incoming pod, 3 Preemption is not helpful for scheduling, 4 Insufficient cpu.");
   EXPECT_EQ(PreemptionText({.bar = model::PreemptionBar::kPolicy}, state),
-            "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.");
+            "preemption: not eligible due to preemptionPolicy=Never.");
   EXPECT_EQ(PreemptionText({.bar = model::PreemptionBar::kVictimsTerminating}, state),
-            "no new claims to deallocate, preemption: not eligible due to a terminating pod on the "
+            "preemption: not eligible due to a terminating pod on the "
             "nominated node.");
   EXPECT_EQ(FailedSchedulingText({.nodes_count = 1,
                                   .reasons = {{.kind = ReasonKind::kInsufficient,
