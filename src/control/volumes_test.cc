@@ -284,7 +284,7 @@ TEST_F(VolumesTest, ABindingWaitsForItsVolumesAsLongAsItsProfileSays) {
       ClaimJson(7, fmt::format(fmt::runtime(kSelected), "n1"), R"("storageClassName":"late")"));
   rig.Pass(Duration::Seconds(4));
   EXPECT_EQ(rig.Get("/debug/why?pod=ns/p").find("not bound within"), std::string::npos);
-  rig.Pass(Duration::Seconds(2));
+  rig.Pass(Duration::Milliseconds(1'500));
   EXPECT_NE(rig.Get("/debug/why?pod=ns/p").find("claims were not bound within 5 s"),
             std::string::npos)
       << rig.Get("/debug/why?pod=ns/p");

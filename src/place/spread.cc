@@ -116,17 +116,20 @@ uint32_t SpreadQuery::TakenBy(model::OwnerId pod, NodeId n) const {
 
 namespace {
 
-// The domain of each node: of those that the index knows, that of none (rows()) of nodes without
-// the key, or one behind it of values that only nodes have whose pods don't count. How many.
+// The domain of each node: of those that the index knows, that of none (rows()) of nodes that are
+// ignored or lack the key, or one behind it of values that only nodes have whose pods don't count.
+// How many.
 uint32_t DomainsOf(const model::State& state, const SpreadIndex::Domains& domains, NameId key,
-                   std::span<const NodeId> nodes, std::vector<uint32_t>& out) {
+                   std::span<const NodeId> nodes, std::span<const uint8_t> ignored,
+                   std::vector<uint32_t>& out) {
   const uint32_t none = domains.rows();
   std::map<NameId, uint32_t> others;
   out.resize(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     out[i] = domains.OfNode(nodes[i]);
     if (out[i] != SpreadIndex::kNone) continue;
-    const NameId value = state.LabelOf(nodes[i], key);
+    const bool counts = ignored.empty() || ignored[i] == 0;
+    const NameId value = counts ? state.LabelOf(nodes[i], key) : NameId{};
     if (value.valid()) out[i] = domains.Find(value);
     if (out[i] != SpreadIndex::kNone) continue;
     out[i] = none;
@@ -135,6 +138,24 @@ uint32_t DomainsOf(const model::State& state, const SpreadIndex::Domains& domain
           others.try_emplace(value, none + 1 + static_cast<uint32_t>(others.size())).first->second;
   }
   return none + 1 + static_cast<uint32_t>(others.size());
+}
+
+// Nodes that lack a key of the constraints; empty: none does.
+std::vector<uint8_t> LackAKey(const model::State& state,
+                              std::span<const SpreadConstraint> constraints,
+                              std::span<const size_t> soft, std::span<const NodeId> nodes,
+                              const std::vector<SpreadIndex::Domains>& domains) {
+  std::vector<uint8_t> lacking;
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    // Nearly all nodes are of a domain, and have all keys then.
+    if (domains[soft.front()].OfNode(nodes[k]) != SpreadIndex::kNone) continue;
+    const bool lacks = std::ranges::any_of(
+        soft, [&](size_t i) { return !state.LabelOf(nodes[k], constraints[i].key).valid(); });
+    if (!lacks) continue;
+    lacking.resize(nodes.size());
+    lacking[k] = 1;
+  }
+  return lacking;
 }
 
 }  // namespace
@@ -162,17 +183,15 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
   std::vector<uint32_t> domain_of;
   std::vector<double> scores;  // By domain.
   std::vector<uint8_t> ignored;
+  if (!by_default) ignored = LackAKey(state, constraints, soft, fitting, domains);
   for (const size_t i : soft) {
     const SpreadIndex::Domains& of = domains[i];
     const bool by_host = constraints[i].key == hostname;
     const uint32_t none = of.rows();
-    const uint32_t domains_count = DomainsOf(state, of, constraints[i].key, fitting, domain_of);
+    const uint32_t domains_count =
+        DomainsOf(state, of, constraints[i].key, fitting, ignored, domain_of);
     std::vector<uint8_t> seen(domains_count);
     for (const uint32_t domain : domain_of) seen[domain] = 1;
-    if (!by_default && ignored.empty() && seen[none] != 0) {
-      ignored.resize(fitting.size());
-      for (size_t k = 0; k < fitting.size(); ++k) ignored[k] = domain_of[k] == none ? 1 : 0;
-    }
     if (!by_default) seen[none] = 0;
     const auto size =
         static_cast<size_t>(by_host ? std::ssize(fitting) - std::ranges::count(ignored, 1)
