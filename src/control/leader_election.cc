@@ -260,7 +260,13 @@ bool LeaderElection::HeldByAnother(Instant now) const {
 
 void LeaderElection::OnRead(Instant now, const client::CallDone& done, env::Outbox& out) {
   if (done.outcome == client::Outcome::kGone) {
-    if (leads_) Lose("it was deleted", out);
+    // Who held it last may have renewed it just before, and act on as long as that gave it: nobody
+    // tells it.
+    if (leads_) {
+      Lose("it was deleted", out);
+    } else if (!document_.empty()) {
+      free_at_ = now + DurationOf(record_, options_.lease_duration);
+    }
     Forget();
   } else if (done.outcome == client::Outcome::kDone) {
     const Result<LeaseRecord> record = ReadLeaseRecord(done.response.body.view());
@@ -284,6 +290,10 @@ void LeaderElection::OnRead(Instant now, const client::CallDone& done, env::Outb
   if (releases_) {
     Wait(now);
     return OnTick(now, out);
+  }
+  if (document_.empty() && now < free_at_) {
+    Tell(env::LogLevel::kInfo, "standing by, it was deleted", out);
+    return Wait(now);
   }
   if (HeldByAnother(now)) {
     Tell(env::LogLevel::kInfo, fmt::format("standing by, {} leads", record_.holder), out);
@@ -347,6 +357,7 @@ void LeaderElection::Observe(Instant now, const LeaseRecord& record, std::string
   known_ = true;
 }
 
+// Of a lease that is gone.
 void LeaderElection::Forget() {
   record_ = {};
   document_.clear();
@@ -374,7 +385,12 @@ void LeaderElection::AddTo(Hasher& hasher) const {
   hasher.Add(phase_).Add(stands_).Add(releases_).Add(leads_).Add(from_memory_).AddCall(call_);
   hasher.Add(sent_at_.ns).Add(at_.ns).Add(record_.holder).Add(record_.duration_seconds);
   hasher.Add(record_.acquire_time).Add(record_.renew_time).Add(record_.transitions);
-  hasher.AddDocument(document_).Add(uid_).Add(known_).Add(changed_at_.ns).Add(renewed_at_.ns);
+  hasher.AddDocument(document_)
+      .Add(uid_)
+      .Add(known_)
+      .Add(changed_at_.ns)
+      .Add(free_at_.ns)
+      .Add(renewed_at_.ns);
 }
 
 }  // namespace berth::control

@@ -49,8 +49,8 @@ struct LeaseRecord {
 
 // Acquires, renews and releases the lease.
 //
-//             the lease is free: absent, released, ours,
-//             or not seen to change for its duration
+//             the lease is free: released, ours, or not seen
+//             to change for its duration, were it deleted
 //   waiting ──GET──> reading ──PUT, POST──> writing ──2xx──> leads, waiting
 //      ^                │ another's            │ 409, 404: read again; else later
 //      └────────────────┴──────────────────────┘
@@ -121,6 +121,7 @@ class LeaderElection {
   std::string document_;      // The whole of it, with its version; empty: there is none.
   std::string uid_;
   bool known_ = false;  // What record_ says is what the server has, as far as is known.
+  Instant free_at_;     // Until then one that is gone is left alone: it was held.
   Instant changed_at_;  // When record_ was seen to change, by our clock.
   Instant renewed_at_;  // When the last renewal that came true left.
   uint64_t terms_ = 0;

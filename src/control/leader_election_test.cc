@@ -80,6 +80,20 @@ TEST(LeaderElection, LeavesALeaseAloneForAsLongAsItIsSeenToChange) {
   }
 }
 
+// Its holder doesn't know yet.
+TEST(LeaderElection, ALeaseThatIsDeletedIsLeftAloneForItsDurationByWhoSawIt) {
+  LeaseServer server;
+  server.Put(HeldByB());
+  LeaseReplica a(ElectionOf("a"));
+  a.Run(server, Duration::Seconds(1));
+  server.document.clear();
+  a.Run(server, Duration::Seconds(15));
+  EXPECT_FALSE(a.election.leads());
+  EXPECT_EQ(server.document, "");
+  a.Run(server, Duration::Seconds(9));
+  EXPECT_TRUE(a.election.leads());
+}
+
 TEST(LeaderElection, ALeaseIsLeftAloneForItsOwnDurationAndNotForOurs) {
   LeaseServer server;
   server.Put(R"({"holderIdentity":"b","leaseDurationSeconds":60,"leaseTransitions":0})");
