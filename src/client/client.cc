@@ -194,7 +194,11 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
   if (!request.content_type.empty()) wire.headers.push_back({"content-type", request.content_type});
   wire.body = request.body;
   out.emplace_back(env::SendRequest{
-      .call = {id}, .request = std::move(wire), .stream = false, .timeout = request.timeout});
+      .call = {id},
+      .request = std::move(wire),
+      .stream = false,
+      .timeout = request.timeout,
+      .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
@@ -436,7 +440,8 @@ void Client::AddTo(Hasher& hasher) const {
   }
   hasher.Add(overflow_.size());
   for (const CallDone& done : overflow_) hasher.AddCall(done.call.value);
-  hasher.Add(writes_stopped_).Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).AddCall(probe_);
+  hasher.Add(writes_stopped_).Add(writes_leave_until_.ns).Add(in_flight_).Add(hold_until_.ns);
+  hasher.Add(unreachable_).AddCall(probe_);
 }
 
 }  // namespace berth::client

@@ -90,6 +90,10 @@ class Client {
   // not repeated. Reads go on. How many writes are under way. O(calls).
   size_t StopWrites();
   void AllowWrites() { writes_stopped_ = false; }
+  // Of the writes that leave from here on no byte does at `until` or later (SendRequest::not_after),
+  // wherever they wait; so StopWrites() then has stopped those, too, that are on their way to a
+  // connection.
+  void LetWritesLeaveUntil(Instant until) { writes_leave_until_ = until; }
   [[nodiscard]] size_t writes_in_flight() const;  // O(calls).
 
   // Lists again from the beginning, whatever the list-watch is doing: once watch().relisting() is
@@ -168,6 +172,7 @@ class Client {
   uint32_t unreachable_ = 0;        // Attempts in a row that found no connection.
   std::vector<CallDone> overflow_;  // Calls that were not even queued, to be reported.
   bool writes_stopped_ = false;
+  Instant writes_leave_until_ = Instant::Never();
 };
 
 }  // namespace berth::client

@@ -790,6 +790,26 @@ TEST(Calls, StoppedWritesEndUnsentAndReadsGoOn) {
   EXPECT_EQ(rig.requests.size(), 4u);
 }
 
+// D12: what has been handed over may wait for a connection for as long as its time-out; past the
+// lease it must not leave any more. Reads may.
+TEST(Calls, WritesSayUntilWhenTheyMayLeave) {
+  Rig rig;
+  const Instant until = rig.now + Duration::Seconds(10);
+  rig.Call(Bind(kPod, "n1", {}));
+  EXPECT_EQ(rig.requests.back().not_after, Instant::Never());
+  rig.client.LetWritesLeaveUntil(until);
+  rig.Call(Bind(kPod, "n2", {}));
+  EXPECT_EQ(rig.requests.back().not_after, until);
+  rig.Call(Get(kPodResource, {.namespace_name = "ns", .name = "p"}));
+  EXPECT_EQ(rig.requests.back().not_after, Instant::Never());
+  // One that was too late is sent again by the new lease.
+  rig.client.LetWritesLeaveUntil(until + Duration::Seconds(2));
+  rig.Step(env::CallFailed{.call = {2}, .failure = env::CallFailure::kNotSent});
+  while (rig.requests.size() == 3) rig.Wake();
+  EXPECT_EQ(rig.requests.back().call.value, 2u);
+  EXPECT_EQ(rig.requests.back().not_after, until + Duration::Seconds(2));
+}
+
 TEST(Client, ACopyBehavesAsTheOriginal) {
   Rig rig;
   Sync(rig);

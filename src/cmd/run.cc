@@ -72,7 +72,9 @@ class Process {
 
   // The actor's requests go to `endpoint`.
   Status Connect(std::unique_ptr<env::Actor> actor, Endpoint& endpoint) {
-    auto transport = net::HttpsClient::Make(endpoint.transport);
+    net::ClientOptions connections = endpoint.transport;
+    connections.clock = [this] { return clock_.now(); };
+    auto transport = net::HttpsClient::Make(std::move(connections));
     if (!transport) return std::unexpected(transport.error());
     transport_ = std::move(*transport);
     actor_ = executor_.Add(command_, {}, std::move(actor));

@@ -75,6 +75,11 @@ class LeaderElection {
   void Release(Instant now, env::Outbox& out);
 
   [[nodiscard]] bool leads() const { return leads_; }
+  // Of what it decides no write may leave at this instant or later, unless the lease is renewed by
+  // then. REQUIRES: leads.
+  [[nodiscard]] Instant leads_until() const {
+    return options_.planted_trusts_itself ? Instant::Never() : Deadline();
+  }
   // Released, or there was nothing to release: nothing more is done.
   [[nodiscard]] bool over() const { return phase_ == Phase::kOver; }
   // Who holds the lease, as it was seen last.

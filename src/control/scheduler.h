@@ -76,6 +76,8 @@ struct SchedulerOptions {
   bool planted_keep_refused = false;
   // Test code only: "who begins to lead decides on what it knows".
   bool planted_no_barrier = false;
+  // Test code only: "a write that was decided in time leaves at any time".
+  bool planted_no_deadline = false;
 };
 
 // A pod that the scheduler can't take as it is: not readable, or asking for more than the model
