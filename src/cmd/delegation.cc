@@ -85,17 +85,18 @@ Result<ClientAuthority> FindClientAuthority(const cli::SchedulerFlags& flags,
     if (!text) return std::unexpected(text.error());
     return ClientAuthority{.pem = *std::move(text), .trouble = {}};
   }
-  ClientAuthority otherwise{.pem = scheduler.transport.authority_pem, .trouble = {}};
-  if (flags.skip_lookup) return otherwise;
+  if (flags.skip_lookup) return ClientAuthority{};
   const Result<Endpoint> endpoint = Authentication(flags, scheduler);
   if (!endpoint) return std::unexpected(endpoint.error());
   Result<std::string> found = LookUp(*endpoint);
   if (found) return ClientAuthority{.pem = *std::move(found), .trouble = {}};
-  otherwise.trouble = fmt::format(
-      "ConfigMap kube-system/extension-apiserver-authentication: {}: certificates of clients count "
-      "that the kubeconfig's authority has signed",
-      found.error().message);
-  if (flags.tolerate_lookup_failure) return otherwise;
+  if (flags.tolerate_lookup_failure) {
+    return ClientAuthority{
+        .pem = {},
+        .trouble = fmt::format("ConfigMap kube-system/extension-apiserver-authentication: {}: until "
+                               "it can be read no certificates of clients count, but tokens",
+                               found.error().message)};
+  }
   return Fail(found.error().code,
               fmt::format("ConfigMap kube-system/extension-apiserver-authentication: {}; give "
                           "--client-ca-file, --authentication-skip-lookup or "

@@ -17,12 +17,13 @@ namespace berth::cmd {
 
 // Whose certificates count at the port: the authority in --client-ca-file; else that which the
 // cluster names in the ConfigMap kube-system/extension-apiserver-authentication, as for
-// kube-scheduler; else the kubeconfig's, and `trouble` says why. It is looked up once, in five
-// seconds at most. Errors: the file can't be read; the look-up failed and may not
-// (--authentication-tolerate-lookup-failure=false).
+// kube-scheduler; else nobody's, and `trouble` says why it can't be looked up: callers have tokens
+// then. Nothing else stands in: the kubeconfig's authority vouches for servers, and in many clusters
+// it is not that of clients. A look-up takes five seconds at most. Errors: the file can't be read;
+// the look-up failed and may not (--authentication-tolerate-lookup-failure=false).
 struct ClientAuthority {
-  std::string pem;
-  std::string trouble;
+  std::string pem;      // Empty: no certificate counts.
+  std::string trouble;  // Not empty: it is to be looked up again.
 };
 [[nodiscard]] Result<ClientAuthority> FindClientAuthority(const cli::SchedulerFlags& flags,
                                                           const Endpoint& scheduler);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ namespace {
 constexpr int kCallsInFlightMax = 32;
 constexpr int kConnectionsSpare = 4;
 constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
+constexpr Duration kLookUpEvery = Duration::Seconds(30);
 
 env::LogLevel Level(bool verbose) { return verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo; }
 
@@ -93,8 +95,10 @@ class Process {
     if (const Status given = TakeFiles(options.flags, server); !given) return given;
     Result<ClientAuthority> authority = FindClientAuthority(options.flags, endpoint);
     if (!authority) return std::unexpected(authority.error());
-    if (!authority->trouble.empty())
+    if (!authority->trouble.empty()) {
       logger_.Write(env::LogLevel::kWarning, "access", authority->trouble);
+      look_up_ = [this, flags = options.flags, endpoint] { return LookUpAgain(flags, endpoint); };
+    }
     server.client_authority_pem = std::move(authority->pem);
     Result<std::unique_ptr<Delegation>> delegation = Delegation::Make(options.flags, endpoint);
     if (!delegation) return std::unexpected(delegation.error());
@@ -130,9 +134,12 @@ class Process {
     if (transport_) transport_->Start(executor_.inbox(actor_));
     if (delegation_) delegation_->Start();
     if (server_) server_->Start(*router_);
-    WaitForSignal(Duration::Max(), [this] {
+    const auto dump = [this] {
       if (dumps_) AskToDump(executor_.inbox(actor_));
-    });
+    };
+    while (!WaitForSignal(look_up_ ? kLookUpEvery : Duration::Max(), dump)) {
+      if (look_up_()) look_up_ = {};
+    }
     if (graceful_ && !gate_.AskToStop(executor_.inbox(actor_)))
       logger_.Write(env::LogLevel::kWarning, command_,
                     "ends without having given the lease back: others wait until it is over");
@@ -152,6 +159,19 @@ class Process {
   void Tell(const std::string& text) { logger_.Write(env::LogLevel::kInfo, command_, text); }
 
  private:
+  // Whose certificates count at the port could not be found out so far. True: now it is.
+  bool LookUpAgain(const cli::SchedulerFlags& flags, const Endpoint& endpoint) {
+    const Result<ClientAuthority> authority = FindClientAuthority(flags, endpoint);
+    if (!authority || !authority->trouble.empty()) return false;
+    if (const Status taken = server_->TrustClients(authority->pem); !taken) {
+      logger_.Write(env::LogLevel::kError, "access", taken.error().message);
+    } else {
+      logger_.Write(env::LogLevel::kInfo, "access",
+                    "certificates of clients count from here on: their authority was looked up");
+    }
+    return true;
+  }
+
   const char* command_;
   env::os::Clock clock_;
   env::os::Logger logger_;
@@ -164,6 +184,7 @@ class Process {
   env::os::ActorId actor_;
   bool graceful_ = false;
   bool dumps_ = false;
+  std::function<bool()> look_up_;  // True: it was found. Null: nothing is to be looked up.
 };
 
 // What --config says, which fits the other options.

@@ -460,6 +460,23 @@ TEST_F(NetTest, ClientCertificatesTellWhoAsksAndForeignOnesDoNot) {
   EXPECT_THAT(asker.lines.Wait(2).back(), "2: 200 |-");
 }
 
+TEST_F(NetTest, WhoseCertificatesCountCanBeLearntLater) {
+  Serve([](ServerOptions& options) { options.client_authority_pem.clear(); });
+  const auto as_admin = [this](ClientOptions& options) { options.identity = pki.admin; };
+  Connect(as_admin);
+  Send(1, "/who");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1: 200 |-"));
+  EXPECT_FALSE(server->TrustClients("nonsense").has_value());
+  ASSERT_TRUE(server->TrustClients(pki.authority.certificate_pem).has_value());
+  // The connection that is there stays what it is.
+  Send(2, "/who");
+  EXPECT_THAT(asker.lines.Wait(2).back(), "2: 200 |-");
+  client->Stop();
+  Connect(as_admin);
+  Send(3, "/who");
+  EXPECT_THAT(asker.lines.Wait(3).back(), "3: 200 berth-admin,system:masters|-");
+}
+
 TEST_F(NetTest, AServerOfAnotherAuthorityOrNameIsNotTalkedTo) {
   Serve();
   const Result<Pki> other = MakePki("127.0.0.1", Now());
