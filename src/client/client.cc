@@ -1,5 +1,7 @@
 #include "client/client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -43,6 +45,12 @@ WatchLimits LimitsOf(const Options& options) {
 }
 
 }  // namespace
+
+std::string WhyOf(const CallDone& done) {
+  if (done.failure) return TextOf(*done.failure, done.why);
+  std::string told = StatusOf(done.response).message;
+  return told.empty() ? fmt::format("the API server answers {}", done.response.status) : told;
+}
 
 Client::Client(Options options)
     : options_(std::move(options)),
@@ -280,7 +288,8 @@ void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Ev
          {.call = failed.call,
           .outcome = unsent ? Outcome::kRefused : Outcome::kUnknown,
           .response = {.status = 0, .headers = {}, .body = {}},
-          .failure = failed.failure},
+          .failure = failed.failure,
+          .why = failed.why},
          events);
 }
 
@@ -361,7 +370,7 @@ void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
     if (WatchState* watch = WatchOf(failed->call)) {
       StepWatch(now, out, events,
-                [&](WatchContext& context) { watch->OnFailed(context, failed->failure); });
+                [&](WatchContext& context) { watch->OnFailed(context, *failed); });
       return;
     }
     OnFailed(now, *failed, events);

@@ -37,7 +37,10 @@ struct CallDone {
   Outcome outcome = Outcome::kUnknown;
   env::HttpResponse response = {};  // Status 0 when there was none.
   std::optional<env::CallFailure> failure = {};
+  std::string why = {};  // Of the failure; may be empty.
 };
+// Why it is not kDone, for people: the server's message, or what stood in the way to it.
+[[nodiscard]] std::string WhyOf(const CallDone& done);
 
 using Event = std::variant<ObjectEvent, Synced, WatchTrouble, CallDone>;
 

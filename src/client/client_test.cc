@@ -89,8 +89,9 @@ class Rig {
     Step(env::StreamData{.call = requests.back().call, .data = Bytes(std::move(text))});
   }
   void End() { Step(env::StreamEnded{.call = requests.back().call}); }
-  void Fail(env::CallFailure failure) {
-    Step(env::CallFailed{.call = requests.back().call, .failure = failure});
+  void Fail(env::CallFailure failure, std::string why = "") {
+    Step(env::CallFailed{
+        .call = requests.back().call, .failure = failure, .why = std::move(why)});
   }
   const std::string& target() const { return requests.back().request.target; }
   std::string Told() { return std::exchange(told, {}); }
@@ -101,6 +102,7 @@ class Rig {
   std::vector<Event> events;
   std::vector<env::SendRequest> requests;
   std::vector<env::CallId> cancelled;
+  std::vector<std::string> troubles;
   std::string told;
 
  private:
@@ -113,7 +115,8 @@ class Rig {
     if (const auto* synced = std::get_if<Synced>(&event))
       told += synced->first ? "first " : "synced ";
     if (const auto* trouble = std::get_if<WatchTrouble>(&event)) {
-      told += fmt::format("trouble{} ", trouble->status);
+      told += fmt::format("trouble{}{} ", trouble->status, trouble->repeated ? "again" : "");
+      troubles.push_back(trouble->message);
     }
     if (const auto* done = std::get_if<CallDone>(&event)) {
       told += fmt::format("call{}={}{} ", done->call.value, ToString(done->outcome),
@@ -170,6 +173,37 @@ TEST(Watch, AContinuationThatIsGoneMakesItListAllAtOnce) {
   rig.Told();
   rig.Answer(200, List(20, {Object("b", "u2", 15)}));
   EXPECT_EQ(rig.Told(), "-a:u1 *b:u2 first ");
+}
+
+// Nobody listens, a name that is none, a certificate that is not trusted: an operator is told which.
+// What goes on as it was is told once.
+TEST(Watch, TellsWhichCheckFailedAndOnce) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  const std::string untrusted = "tls: failed to verify certificate: x509: unknown authority";
+  for (const std::string& why : {untrusted, untrusted, std::string("connection refused")}) {
+    rig.Wake();
+    rig.Fail(env::CallFailure::kNotSent, why);
+  }
+  EXPECT_EQ(rig.Told(), "trouble0 trouble0again trouble0 ");
+  EXPECT_EQ(rig.troubles.front(), "list of pods: no connection to the server: " + untrusted);
+  // It went well in between.
+  rig.Wake();
+  rig.Answer(200, List(10, {}));
+  rig.Answer(200, "");
+  rig.End();
+  rig.Told();
+  for (int i = 0; i < 2; ++i) {
+    rig.Wake();
+    rig.Fail(env::CallFailure::kLost);
+    EXPECT_EQ(rig.Told(), i == 0 ? "trouble0 " : "trouble0again ");
+  }
+  rig.Wake();
+  rig.Answer(200, "");
+  rig.End();
+  rig.Wake();
+  rig.Fail(env::CallFailure::kLost);
+  EXPECT_EQ(rig.Told(), "trouble0 ");
 }
 
 TEST(Watch, FramesMayBeTornAtEveryByte) {
@@ -550,7 +584,7 @@ TEST(Watch, DamagedAnswersMakeItAskAgain) {
   EXPECT_EQ(rig.Told(), "trouble200 ");
   rig.Wake();
   rig.Answer(200, R"({"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"x"},])");
-  EXPECT_EQ(rig.Told(), "trouble200 ");
+  EXPECT_EQ(rig.Told(), "trouble200again ");
   rig.Wake();
   rig.Answer(200, List(10, {R"({"metadata":{"name":"x"}})", Object("a", "u1", 1)}));
   EXPECT_EQ(rig.Told(), "trouble0 +a:u1 first ");
@@ -576,6 +610,24 @@ TEST(Watch, RefusedAnswersAreToldAndTriedAgain) {
 
 const Resource kPodResource{.group = "", .version = "v1", .plural = "pods"};
 const ObjectRef kPod{.namespace_name = "ns", .name = "p", .uid = "u-1", .resource_version = "5"};
+
+TEST(Calls, SayWhyTheyFailed) {
+  Rig rig;
+  const auto why_of_last = [&rig] {
+    return WhyOf(std::get<CallDone>(rig.events.back()));
+  };
+  Request request = Bind(kPod, "n1", {});
+  request.patience = Duration{};
+  rig.Call(request);
+  rig.Fail(env::CallFailure::kTimeout, "context deadline exceeded");
+  EXPECT_EQ(why_of_last(), "no answer in time: context deadline exceeded");
+  rig.Call(request);
+  rig.Answer(403, R"({"kind":"Status","message":"pods is forbidden","code":403})");
+  EXPECT_EQ(why_of_last(), "pods is forbidden");
+  rig.Call(request);
+  rig.Answer(502, "<html>");
+  EXPECT_EQ(why_of_last(), "the API server answers 502");
+}
 
 TEST(Calls, EveryStatusHasAnOutcome) {
   const std::vector<std::pair<int, std::string>> table = {

@@ -103,6 +103,13 @@ Outcome OutcomeOf(int http_status) {
   return Outcome::kUnknown;
 }
 
+std::string TextOf(env::CallFailure failure, std::string_view why) {
+  constexpr std::array<std::string_view, 3> kTexts = {
+      "no connection to the server", "the connection broke", "no answer in time"};
+  const std::string_view text = kTexts.at(static_cast<size_t>(failure));
+  return why.empty() ? std::string(text) : fmt::format("{}: {}", text, why);
+}
+
 ApiStatus StatusOf(const env::HttpResponse& response) {
   ApiStatus status{.code = response.status, .reason = {}, .message = {}};
   const std::string_view body = response.body.view();

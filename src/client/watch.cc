@@ -195,16 +195,16 @@ void WatchState::Wait(WatchContext& context, bool relist, bool failed) {
 
 void WatchState::Trouble(WatchContext& context, int status, std::string message) {
   ++counters_.troubles;
-  context.events.emplace_back(
-      WatchTrouble{.watch = id_, .status = status, .message = std::move(message)});
+  const bool repeated = trouble_ == message;
+  trouble_ = message;
+  context.events.emplace_back(WatchTrouble{
+      .watch = id_, .status = status, .message = std::move(message), .repeated = repeated});
 }
 
-void WatchState::OnFailed(WatchContext& context, env::CallFailure failure) {
-  constexpr std::string_view kText[] = {"no connection to the server", "the connection broke",
-                                        "no answer in time"};
+void WatchState::OnFailed(WatchContext& context, const env::CallFailed& failed) {
   Trouble(context, 0,
           fmt::format("{} of {}: {}", phase_ == Phase::kListing ? "list" : "watch",
-                      options_.resource.plural, kText[static_cast<size_t>(failure)]));
+                      options_.resource.plural, TextOf(failed.failure, failed.why)));
   // A list goes on at the page that failed; its continuation stays good or is answered with 410.
   Wait(context, /*relist=*/false, /*failed=*/true);
 }
@@ -219,6 +219,7 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
     }
     phase_ = Phase::kStreaming;
     at_ = context.now + silent_after_;
+    trouble_.clear();
     return;
   }
   if (response.status == 404 && listing && options_.may_be_absent) {
@@ -531,7 +532,7 @@ void WatchState::OnEnded(WatchContext& context) {
   Wait(context, /*relist=*/false, /*failed=*/!useful);
 }
 
-// Counters are only shown. A list-watch that takes the place of a stopped one may be of another
+// Counters and troubles are only shown. A list-watch that takes the place of a stopped one may be of another
 // resource.
 void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(id_.value).Add(options_.resource.plural).Add(options_.resource.group);

@@ -68,6 +68,7 @@ struct WatchTrouble {
   WatchId watch = {};
   int status = 0;  // HTTP status or Status.code; 0 when it was none.
   std::string message = {};
+  bool repeated = false;  // It is as the last one, and no watch was opened since: told already.
 };
 
 using WatchEvent = std::variant<ObjectEvent, Synced, WatchTrouble>;
@@ -136,7 +137,7 @@ class WatchState {
   void OnResponse(WatchContext& context, const env::HttpResponse& response);
   void OnData(WatchContext& context, std::string_view data);
   void OnEnded(WatchContext& context);
-  void OnFailed(WatchContext& context, env::CallFailure failure);
+  void OnFailed(WatchContext& context, const env::CallFailed& failed);
   // An object that was read by itself.
   void Learn(WatchContext& context, std::string_view object);
   // Lists again from the beginning, whatever it is doing, in the same step.
@@ -210,6 +211,7 @@ class WatchState {
   bool stopped_ = false;
   bool relisting_ = false;
   uint32_t failures_ = 0;
+  std::string trouble_;  // The last one, until a watch is opened.
   KnownSet known_;
   WatchCounters counters_;
 };

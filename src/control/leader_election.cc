@@ -275,10 +275,7 @@ void LeaderElection::OnRead(Instant now, const client::CallDone& done, env::Outb
                                   : fmt::format("it was taken by {}", record_.holder),
            out);
   } else {
-    const std::string why = client::StatusOf(done.response).message;
-    Tell(env::LogLevel::kWarning,
-         fmt::format("it can't be read: {}", why.empty() ? client::ToString(done.outcome) : why),
-         out);
+    Tell(env::LogLevel::kWarning, fmt::format("it can't be read: {}", client::WhyOf(done)), out);
     return Wait(now);
   }
   if (releases_) {
@@ -327,10 +324,8 @@ void LeaderElection::OnWritten(Instant now, const client::CallDone& done, env::O
   // What doesn't take a new lease is its namespace.
   const bool nowhere = document_.empty() && done.outcome == client::Outcome::kGone;
   if (!moved || nowhere) {
-    const std::string why = client::StatusOf(done.response).message;
     Tell(env::LogLevel::kWarning,
-         fmt::format("it can't be {}: {}", leads_ ? "renewed" : "acquired",
-                     why.empty() ? client::ToString(done.outcome) : why),
+         fmt::format("it can't be {}: {}", leads_ ? "renewed" : "acquired", client::WhyOf(done)),
          out);
   }
   Wait(now);

@@ -94,8 +94,7 @@ bool ObjectComparison::OnCallDone(Instant now, const client::CallDone& done,
   if (call_ == 0 || done.call.value != call_) return false;
   call_ = 0;
   if (done.outcome != client::Outcome::kDone) {
-    const std::string why = client::StatusOf(done.response).message;
-    Fail(why.empty() ? client::ToString(done.outcome) : why, out);
+    Fail(client::WhyOf(done), out);
     return true;
   }
   const std::string_view body = done.response.body.view();

@@ -250,10 +250,7 @@ void Reviews::OnCallDone(Instant now, const client::CallDone& done, std::vector<
     return;
   }
   const int status = done.response.status;
-  const std::string told = client::StatusOf(done.response).message;
-  review.trouble = !told.empty() ? told
-                   : status != 0 ? fmt::format("the API server answers {}", status)
-                                 : "the API server does not answer";
+  review.trouble = client::WhyOf(done);
   const bool for_now = status == 0 || status == 429 || status >= 500;
   Duration pause = kFirstPause;
   for (uint32_t i = 1; i < review.attempts; ++i) pause = Duration{pause.ns / 2 * 3};

@@ -239,6 +239,7 @@ void Scheduler::On(Instant now, const client::Synced& event, env::Outbox& out) {
 
 void Scheduler::On(Instant now, const client::WatchTrouble& event, env::Outbox& out) {
   (void)now;
+  if (event.repeated) return;
   Say(out, env::LogLevel::kWarning,
       event.status == 0 ? event.message : fmt::format("{} ({})", event.message, event.status));
 }
