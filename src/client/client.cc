@@ -210,7 +210,10 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
-  pending_.erase(id);
+  const auto it = pending_.find(id);
+  done.method = it->second.request.method;
+  done.target = std::move(it->second.request.target);
+  pending_.erase(it);
   events.emplace_back(std::move(done));
 }
 

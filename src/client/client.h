@@ -38,6 +38,9 @@ struct CallDone {
   env::HttpResponse response = {};  // Status 0 when there was none.
   std::optional<env::CallFailure> failure = {};
   std::string why = {};  // Of the failure; may be empty.
+  // What was asked; the target is empty of one that was never sent.
+  env::Method method = env::Method::kGet;
+  std::string target = {};
 };
 // Why it is not kDone, for people: the server's message, or what stood in the way to it.
 [[nodiscard]] std::string WhyOf(const CallDone& done);

@@ -62,6 +62,14 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
+// What a request does to what, as rules of roles have it: "create" "pods/binding". REQUIRES: a
+// target as PathOf makes it, with or without a query.
+struct Access {
+  std::string_view verb;
+  std::string resource;
+};
+[[nodiscard]] Access AccessOf(env::Method method, std::string_view target);
+
 // What became of a call, as its owner must treat it (ARCHITECTURE.md, "Writes and their outcomes").
 enum class Outcome : uint8_t {
   kDone,      // 2xx.

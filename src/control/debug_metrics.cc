@@ -289,6 +289,22 @@ void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
   PromiseMetrics(scheduler.engine().state(), metrics);
 }
 
+void RefusedWritesMetrics(const RefusedWrites& writes, Metrics& metrics) {
+  metrics.Family("berth_writes_failed_total", "counter",
+                 "Writes that the API server refused (a missing right, an invalid object), and those "
+                 "of unknown fate, by what they do to what.");
+  for (const auto& [kind, counts] : writes.counts()) {
+    const std::array<std::pair<std::string_view, uint64_t>, 2> outcomes = {
+        {{"refused", counts.refused}, {"unknown", counts.unknown}}};
+    for (const auto& [outcome, count] : outcomes) {
+      metrics.Value(
+          fmt::format(R"(berth_writes_failed_total{{outcome="{}",resource="{}",verb="{}"}})",
+                      outcome, kind.second, kind.first),
+          count);
+    }
+  }
+}
+
 }  // namespace
 
 std::string MetricsText(const Scheduler& scheduler) {
@@ -340,6 +356,7 @@ std::string MetricsText(const Scheduler& scheduler) {
   metrics.Counter("berth_events_total", "Events written.", status.events);
   metrics.Counter("berth_events_dropped_total", "Events that found the queue full.",
                   status.events_dropped);
+  RefusedWritesMetrics(scheduler.refused_writes(), metrics);
   metrics.Gauge("berth_calls_in_flight", "Calls to the API server on their way.",
                 scheduler.client().calls_in_flight());
   return metrics.Take();

@@ -245,6 +245,8 @@ void Scheduler::On(Instant now, const client::WatchTrouble& event, env::Outbox& 
 }
 
 void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out) {
+  if (auto refused = refused_writes_.Note(now, event))
+    Say(out, env::LogLevel::kError, *std::move(refused));
   if (const auto result = status_.OnCallDone(now, event)) return OnNomination(now, *result, out);
   if (const auto result = evictor_.OnCallDone(now, event)) return OnEviction(now, *result, out);
   if (const auto read = reads_.find(event.call.value); read != reads_.end()) {

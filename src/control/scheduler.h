@@ -17,6 +17,7 @@
 #include "control/groups.h"
 #include "control/leader_election.h"
 #include "control/quota.h"
+#include "control/refused_writes.h"
 #include "control/scheduling_metrics.h"
 #include "control/spread_defaults.h"
 #include "control/status_writer.h"
@@ -166,6 +167,7 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   [[nodiscard]] const SchedulingMetrics& metrics() const { return metrics_; }
+  [[nodiscard]] const RefusedWrites& refused_writes() const { return refused_writes_; }
   [[nodiscard]] bool passes_barrier() const { return barrier_.stands(); }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
   [[nodiscard]] const UnreadPod* unread(std::string_view key) const;
@@ -298,6 +300,7 @@ class Scheduler final : public env::Actor {
   uint64_t missed_wakes_told_ = 0;  // Missed wake-ups, likewise.
   SchedulerCounters counters_;
   SchedulingMetrics metrics_;
+  RefusedWrites refused_writes_;
 };
 
 }  // namespace berth::control

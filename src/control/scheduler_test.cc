@@ -556,6 +556,25 @@ TEST(Scheduler, NodesBeyondTheLimitAreNotUsed) {
   EXPECT_TRUE(rig.scheduler.left_out().empty());
 }
 
+// What the role lacks is told by verb and resource, and counted; nothing waits for it.
+TEST(Scheduler, AMissingRightToWriteIsToldAndCounted) {
+  Rig rig;
+  rig.Start({PodJson({}), PodJson({.name = "big", .uid = "u-big", .cpu_milli = 9'000})},
+            {NodeJson("n1", 1)});
+  const env::SendRequest status = rig.TakeOf("/pods/big/status");
+  ASSERT_NE(status.call.value, 0u);
+  rig.Answer(status, 403,
+             R"({"kind":"Status","code":403,"message":"pods \"big\" is forbidden: no right"})");
+  EXPECT_NE(std::ranges::find(rig.logs,
+                              "patch pods/status: refused (403): pods \"big\" is forbidden: no right"),
+            rig.logs.end());
+  EXPECT_TRUE(rig.Get("/metrics").contains(
+      R"(berth_writes_failed_total{outcome="refused",resource="pods/status",verb="patch"} 1)"));
+  EXPECT_TRUE(rig.Get("/metrics").contains("berth_conditions_total 0\n"));
+  rig.Answer(rig.TakeBinding(), 201, "");
+  EXPECT_EQ(rig.scheduler.counters().scheduled, 1u);
+}
+
 // An object that can't be read is told of; the rest goes on.
 TEST(Scheduler, AnUnreadableObjectIsToldOf) {
   Rig rig;
