@@ -206,6 +206,31 @@ TEST(Watch, TellsWhichCheckFailedAndOnce) {
   EXPECT_EQ(rig.Told(), "trouble0 ");
 }
 
+// A role that has `list` and not `watch`: what changes is listed, and it is known for how long.
+TEST(Watch, WhereItIsRefusedItIsListedAgainAndAgain) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}));
+  const Instant first = rig.now;
+  Duration longest;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(rig.requests.back().stream);
+    rig.Answer(403, R"({"kind":"Status","code":403,"message":"pods is forbidden"})");
+    EXPECT_EQ(rig.client.watch({0}).refused_for(), rig.now - first);
+    const Instant refused = rig.now;
+    rig.Wake();
+    longest = std::max(longest, rig.now - refused);
+    ASSERT_EQ(rig.target(), "/api/v1/pods?limit=500");
+    rig.Told();
+    rig.Answer(200, List(20 + i, {Object("b", "u2", 11)}));
+    EXPECT_EQ(rig.Told(), i == 0 ? "-a:u1 +b:u2 synced " : "synced ");
+  }
+  EXPECT_LE(longest, Duration::Seconds(30));
+  rig.Answer(200, "");
+  EXPECT_EQ(rig.client.watch({0}).refused_for(), Duration{});
+}
+
 TEST(Watch, FramesMayBeTornAtEveryByte) {
   const std::string text = Frame("ADDED", Object("c", "u3", 11)) +
                            Frame("MODIFIED", Object("a", "u1", 12)) + Bookmark(15) +

@@ -52,6 +52,9 @@ int CodeOf(std::string_view status) {
 // holds: "Too large resource version", a 504) is asked for a list.
 bool IsWrongVersion(int status) { return status == 400 || status == 504; }
 
+// It will be answered alike until somebody changes something: a right is missing.
+bool IsRefusal(int status) { return status / 100 == 4 && status != 429; }
+
 struct FrameParts {
   std::string_view type;  // Unquoted.
   std::string_view object;
@@ -220,6 +223,7 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
     phase_ = Phase::kStreaming;
     at_ = context.now + silent_after_;
     trouble_.clear();
+    refused_since_ = Instant::Never();
     return;
   }
   if (response.status == 404 && listing && options_.may_be_absent) {
@@ -234,7 +238,13 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
   Trouble(context, response.status,
           fmt::format("{} of {}: {}", listing ? "list" : "watch", options_.resource.plural,
                       status.message.empty() ? "refused" : status.message));
-  Wait(context, /*relist=*/IsWrongVersion(response.status), /*failed=*/true);
+  const bool refused = !listing && IsRefusal(response.status);
+  if (refused) {
+    refused_since_ = std::min(refused_since_, context.now);
+    refused_at_ = context.now;
+  }
+  // While there is no watch, lists tell what changes.
+  Wait(context, /*relist=*/refused || IsWrongVersion(response.status), /*failed=*/true);
   if (const auto after = env::FindHeader(response.headers, "retry-after")) {
     int64_t seconds = 0;
     for (const char c : *after) {
@@ -250,6 +260,7 @@ void WatchState::OnAbsent(WatchContext& context) {
   if (!synced_) context.events.emplace_back(Synced{.watch = id_, .first = true});
   synced_ = true;
   absent_ = true;
+  refused_since_ = Instant::Never();
   Wait(context, /*relist=*/true, /*failed=*/false);
   at_ = context.now +
         Doubled(context.limits.backoff_initial, ++failures_, context.limits.backoff_max);
@@ -545,6 +556,7 @@ void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(partial_);
   hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(stopped_).Add(failures_).Add(
       relisting_);
+  hasher.Add(refused_since_.ns).Add(refused_for().ns);
   known_.AddTo(hasher);
   hasher.Add(told_at_end_).Add(listed_.size());
   // Uid, version and names are in the object.
