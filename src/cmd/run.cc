@@ -38,6 +38,9 @@ namespace {
 
 constexpr int kCallsInFlightMax = 32;
 constexpr int kConnectionsSpare = 4;
+// One call of a lease is under way at a time, and a connection that hangs is in nobody's way.
+constexpr int kLeaseConnectionsMax = 2;
+constexpr uint64_t kLeaseBytesMax = 2 * 1024 * 1024;
 constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
 constexpr Duration kLookUpEvery = Duration::Seconds(30);
 
@@ -72,15 +75,29 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // The actor's requests go to `endpoint`.
+  // The actor's requests go to `endpoint`, those of its lease over connections of their own: lists
+  // and writes that hang never stand before a renewal.
   Status Connect(std::unique_ptr<env::Actor> actor, Endpoint& endpoint) {
     net::ClientOptions connections = endpoint.transport;
     connections.clock = [this] { return clock_.now(); };
-    auto transport = net::HttpsClient::Make(std::move(connections));
+    auto transport = net::HttpsClient::Make(connections);
     if (!transport) return std::unexpected(transport.error());
     transport_ = std::move(*transport);
     actor_ = executor_.Add(command_, {}, std::move(actor));
-    executor_.Connect(actor_, *transport_);
+    if (!has_lease_) {
+      executor_.Connect(actor_, *transport_);
+      return {};
+    }
+    connections.connections_max = kLeaseConnectionsMax;
+    connections.body_bytes_max = kLeaseBytesMax;
+    auto of_lease = net::HttpsClient::Make(std::move(connections));
+    if (!of_lease) return std::unexpected(of_lease.error());
+    of_lease_ = std::move(*of_lease);
+    splitter_ = std::make_unique<CallSplitter>(
+        CallSplitter::Range{.first = control::kElectionFirstCall,
+                            .end = control::kElectionCallsEnd},
+        *of_lease_, *transport_);
+    executor_.Connect(actor_, *splitter_);
     return {};
   }
   // Serves probes (or what is open) to everybody, all else to who has the endpoint's token, to
@@ -124,14 +141,16 @@ class Process {
     gate_.PassTo(*router_);
     return {};
   }
-  // The actor is asked to stop at the end, and answers kStopExchange.
-  void StopGracefully() { graceful_ = true; }
+  // Before Connect: the actor elects a leader. It is asked to stop at the end, and answers
+  // kStopExchange.
+  void HasLease() { has_lease_ = true; }
   // The actor is asked for a dump on SIGUSR2.
   void DumpOnSignal() { dumps_ = true; }
   int Run() {
     executor_.SetNetwork(gate_);
     executor_.Start();
     if (transport_) transport_->Start(executor_.inbox(actor_));
+    if (of_lease_) of_lease_->Start(executor_.inbox(actor_));
     if (delegation_) delegation_->Start();
     if (server_) server_->Start(*router_);
     const auto dump = [this] {
@@ -140,7 +159,7 @@ class Process {
     while (!WaitForSignal(look_up_ ? kLookUpEvery : Duration::Max(), dump)) {
       if (look_up_()) look_up_ = {};
     }
-    if (graceful_ && !gate_.AskToStop(executor_.inbox(actor_)))
+    if (has_lease_ && !gate_.AskToStop(executor_.inbox(actor_)))
       logger_.Write(env::LogLevel::kWarning, command_,
                     "ends without having given the lease back: others wait until it is over");
     Stop();
@@ -151,6 +170,7 @@ class Process {
     executor_.Stop();
     if (delegation_) delegation_->Stop();
     if (transport_) transport_->Stop();
+    if (of_lease_) of_lease_->Stop();
   }
   int Failed(const Error& error) const {
     fmt::print(stderr, "berth {}: {}\n", command_, error.message);
@@ -176,13 +196,15 @@ class Process {
   env::os::Clock clock_;
   env::os::Logger logger_;
   std::unique_ptr<net::HttpsClient> transport_;
+  std::unique_ptr<net::HttpsClient> of_lease_;
+  std::unique_ptr<CallSplitter> splitter_;
   std::unique_ptr<Delegation> delegation_;
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
   StopGate gate_;
   env::os::Executor executor_;
   env::os::ActorId actor_;
-  bool graceful_ = false;
+  bool has_lease_ = false;
   bool dumps_ = false;
   std::function<bool()> look_up_;  // True: it was found. Null: nothing is to be looked up.
 };
@@ -262,7 +284,7 @@ int Run(const cli::RunOptions& options) {
   scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   // As many calls as there are connections: what waits, waits where it can be taken back when the
-  // lease is lost, and the lease's own calls never wait behind it.
+  // lease is lost.
   scheduler.client.calls_in_flight_max = kCallsInFlightMax;
   endpoint->transport.connections_max = kCallsInFlightMax + kConnectionsSpare;
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
@@ -276,7 +298,7 @@ int Run(const cli::RunOptions& options) {
     Result<control::LeaderElectionOptions> leader = LeaderOptions(election, scheduler.client);
     if (!leader) return process.Failed(leader.error());
     scheduler.leader_election = *std::move(leader);
-    process.StopGracefully();
+    process.HasLease();
   }
   Status status = process.Connect(
       std::make_unique<control::OperatedScheduler>(std::move(scheduler), std::move(configz)),

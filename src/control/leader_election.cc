@@ -23,13 +23,11 @@ constexpr int64_t kReleasedSeconds = 1;
 // The longest wait to acquire is 1 + 1.2 times the retry period.
 constexpr int64_t kJitterTenths = 12;
 constexpr Duration kTimeoutMin = Duration::Seconds(1);
-// Calls of the actor's other clients begin far below.
-constexpr uint64_t kFirstCall = uint64_t{1} << 48;
 
 client::Options ClientOptions(const LeaderElectionOptions& options) {
   client::Options client = options.client;
   client.user_agent += "/leader-election";
-  client.first_call = kFirstCall;
+  client.first_call = kElectionFirstCall;
   // Without a connection it is asked again as soon as a try is due.
   client.backoff_max = std::min(client.backoff_max, options.retry_period);
   client.backoff_initial = std::min(client.backoff_initial, client.backoff_max);

@@ -13,6 +13,11 @@
 
 namespace berth::control {
 
+// The calls of an election are those from the first of these on, below the second: the process may give them
+// connections of their own. Calls of an actor's other clients begin far below, or above.
+inline constexpr uint64_t kElectionFirstCall = uint64_t{1} << 48;
+inline constexpr uint64_t kElectionCallsEnd = uint64_t{1} << 49;
+
 // One of several replicas leads: the one that a Lease names
 // (https://kubernetes.io/docs/concepts/architecture/leases/#leader-election). As client-go's leader
 // election writes and reads it, so that a replica of either kind keeps the other out.

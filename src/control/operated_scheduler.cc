@@ -12,8 +12,8 @@
 namespace berth::control {
 namespace {
 
-// Calls of the scheduler's own clients begin far below.
-constexpr uint64_t kFirstCall = uint64_t{1} << 49;
+// Calls of the scheduler's own clients begin below.
+constexpr uint64_t kFirstCall = kElectionCallsEnd;
 
 client::Options ClientOptions(client::Options options) {
   options.user_agent += "/comparison";
