@@ -13,8 +13,8 @@
 
 namespace berth::control {
 
-// The calls of an election are those from the first of these on, below the second: the process may give them
-// connections of their own. Calls of an actor's other clients begin far below, or above.
+// The calls of an election are those from the first of these on, below the second: the process may
+// give them connections of their own. Calls of an actor's other clients begin far below, or above.
 inline constexpr uint64_t kElectionFirstCall = uint64_t{1} << 48;
 inline constexpr uint64_t kElectionCallsEnd = uint64_t{1} << 49;
 
