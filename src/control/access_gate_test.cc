@@ -377,6 +377,25 @@ TEST(AccessGate, WhoIsKnownHasPlacesThatFloodsDoNotTake) {
   EXPECT_EQ(rig.gate.waiting(), 0U);
 }
 
+// Nobody asks any more: a token is not held longer than what is known of it.
+TEST(Reviews, WhatHasEndedIsForgotten) {
+  Reviews reviews({.kind = Reviews::Kind::kToken});
+  Instant now = Instant::FromSeconds(1'800'000'000);
+  env::Outbox out;
+  std::vector<Reviews::Ended> ended;
+  ASSERT_TRUE(reviews.Put(now, "secret", "{}", out));
+  reviews.Handle(now,
+                 env::Response{.call = std::get<env::SendRequest>(out.at(0)).call,
+                               .response = {.status = 201, .body = Bytes("{}")}},
+                 out, ended);
+  EXPECT_EQ(reviews.kept(), 1U);
+  EXPECT_EQ(reviews.wake_at(), now + Duration::Seconds(10));
+  now = reviews.wake_at();
+  reviews.Handle(now, env::Tick{}, out, ended);
+  EXPECT_EQ(reviews.kept(), 0U);
+  EXPECT_EQ(reviews.wake_at(), Instant::Never());
+}
+
 TEST(Reviews, OfManyAnswersThoseThatEndLastAreKept) {
   Reviews reviews({.kind = Reviews::Kind::kAccess});
   const Instant begin = Instant::FromSeconds(1'800'000'000);
