@@ -177,8 +177,12 @@ void LeaderElection::Wait(Instant now) {
   phase_ = Phase::kWaiting;
   at_ = now;
   if (releases_) return;
+  // A slow answer must not make renewals rarer: the deadline counts from when one left.
+  if (leads_) {
+    at_ = std::max(now, sent_at_ + options_.retry_period);
+    return;
+  }
   at_ = now + options_.retry_period;
-  if (leads_) return;
   const int64_t jitter = options_.retry_period.ns / 10 * kJitterTenths;
   at_ = at_ + Duration{prng_.Between(0, std::max<int64_t>(jitter, 0))};
 }

@@ -29,7 +29,7 @@ struct LeaderElectionOptions {
   Duration lease_duration = Duration::Seconds(15);
   // How long after the last renewal that came true its holder still acts.
   Duration renew_deadline = Duration::Seconds(10);
-  // Between attempts to renew it; up to 2.2 times as long between those to acquire it.
+  // From one attempt to renew it to the next; between those to acquire it up to 2.2 times as long.
   Duration retry_period = Duration::Seconds(2);
   client::Options client = {};  // Its requests never wait behind others of the actor.
   // Test code only: the defect "the leader acts until it is told that it is none".
