@@ -120,11 +120,13 @@ void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
   }
   uint64_t gated = 0;
   uint64_t assumed = 0;
+  uint64_t placed = 0;  // With a node.
   for (uint32_t row = 0; row < state.pods().size(); ++row) {
     const model::PodId pod{row};
     if (!state.pods().used(pod)) continue;
     const model::PodStage stage = model::StageOf(state.pods().at(pod));
     if (stage == model::PodStage::kGated) ++gated;
+    if (stage != model::PodStage::kFinished && state.pods().at(pod).node.valid()) ++placed;
     if (stage == model::PodStage::kInFlight || stage == model::PodStage::kAccepted ||
         stage == model::PodStage::kUnresolved)
       ++assumed;
@@ -138,11 +140,11 @@ void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
   for (const auto& [queue, count] : queues)
     metrics.Value(fmt::format("scheduler_pending_pods{{queue=\"{}\"}}", queue), count);
   metrics.Family("scheduler_cache_size", "gauge",
-                 "Nodes, pods, and pods whose binding is not seen yet.");
+                 "Nodes, pods that are on one or assumed to be, and the assumed among them.");
   const std::array<std::pair<std::string_view, uint64_t>, 3> sizes = {
       {{"assumed_pods", assumed},
        {"nodes", state.nodes().present_count()},
-       {"pods", state.pods().live()}}};
+       {"pods", placed + assumed}}};
   for (const auto& [type, count] : sizes)
     metrics.Value(fmt::format("scheduler_cache_size{{type=\"{}\"}}", type), count);
 }

@@ -131,7 +131,7 @@ TEST(Metrics, AreNamedAndDividedAsKubeSchedulers) {
         "scheduler_pending_pods{queue=\"backoff\"} 0\n",
         "scheduler_pending_pods{queue=\"gated\"} 1\n",
         "scheduler_pending_pods{queue=\"unschedulable\"} 1\n",
-        "scheduler_cache_size{type=\"nodes\"} 1\n", "scheduler_cache_size{type=\"pods\"} 4\n",
+        "scheduler_cache_size{type=\"nodes\"} 1\n", "scheduler_cache_size{type=\"pods\"} 2\n",
         "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
         "result=\"scheduled\",le=\"0.002\"} 0\n",
         "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
