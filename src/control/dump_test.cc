@@ -166,6 +166,16 @@ TEST(ObjectComparison, NamesEachDifferenceThatStands) {
           "ends pods=4 nodes=2 differences=6"}));
 }
 
+// It is there: that it can't be read is not that it is gone.
+TEST(ObjectComparison, OfNodesThatCannotBeReadNothingIsSaid) {
+  DumpRig rig;
+  const std::string unreadable =
+      R"({"metadata":{"name":"n1","uid":"u-n1","resourceVersion":"2"},"spec":[]})";
+  rig.Ask();
+  rig.List(rig.pods, {unreadable});
+  EXPECT_EQ(rig.Compared(), std::vector<std::string>{"ends pods=3 nodes=0 differences=0"});
+}
+
 TEST(ObjectComparison, WhatIsOverAtTheSecondLookIsNoDifference) {
   DumpRig rig;
   rig.Ask();
