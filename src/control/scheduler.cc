@@ -460,22 +460,14 @@ void Scheduler::OnWaitingPod(const api::Pod& pod) {
 
 void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (volumes_) volumes_->NoteNodes();
-  if (event.change == client::Change::kDeleted) {
-    Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
-    left_out_.erase(event.name);
-    for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
-      Withdrawn(now, attempt);
-    }
-    if (!volumes_) return;
-    for (const Binder::Attempt& attempt : volumes_->WithdrawNode(event.name))
-      Withdrawn(now, attempt);
-    return ApplyAssumed(out);
-  }
+  if (event.change == client::Change::kDeleted) return RemoveNode(now, event, out);
   const auto node = decoder_.Node(event.object.view());
   if (!node) {
     ++counters_.undecodable;
-    Say(out, env::LogLevel::kError, fmt::format("node {}: {}", event.name, node.error().message));
-    return;
+    Say(out, env::LogLevel::kError,
+        fmt::format("node {} is not used: {}", event.name, node.error().message));
+    // What it was before is no reason to use it: it may be cordoned, or smaller.
+    return RemoveNode(now, event, out);
   }
   const uint32_t kinds = engine_.vocabulary().resources.size();
   std::vector<std::string> left_out;
@@ -484,6 +476,18 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
   Apply(facts);
   NoteLeftOut(event.name, left_out, out);
   if (engine_.vocabulary().resources.size() > kinds) ReadAgain(now, out);
+}
+
+// Its pods stay charged to its name.
+void Scheduler::RemoveNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
+  left_out_.erase(event.name);
+  for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
+    Withdrawn(now, attempt);
+  }
+  if (!volumes_) return;
+  for (const Binder::Attempt& attempt : volumes_->WithdrawNode(event.name)) Withdrawn(now, attempt);
+  ApplyAssumed(out);
 }
 
 void Scheduler::OnBudget(const client::ObjectEvent& event, env::Outbox& out) {

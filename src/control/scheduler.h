@@ -187,6 +187,7 @@ class Scheduler final : public env::Actor {
 
   void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void RemoveNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnBudget(const client::ObjectEvent& event, env::Outbox& out);
   void OnGroup(const client::ObjectEvent& event, env::Outbox& out);
   void OnClass(const client::ObjectEvent& event, env::Outbox& out);

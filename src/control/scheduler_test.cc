@@ -589,5 +589,21 @@ TEST(Scheduler, AnUnreadableObjectIsToldOf) {
   EXPECT_NE(rig.TakeBinding().call.value, 0u);
 }
 
+// What it was before it changed says nothing of what it is: it may have been cordoned.
+TEST(Scheduler, ANodeThatCannotBeReadAnyMoreIsNotUsed) {
+  Rig rig;
+  rig.Start({PodJson({.name = "q", .uid = "u-q", .node = "n1", .cpu_milli = 300})},
+            {NodeJson("n1", 1)});
+  rig.Event("nodes", "MODIFIED",
+            R"({"metadata":{"name":"n1","uid":"u-n1","resourceVersion":"101"},"spec":[]})");
+  EXPECT_TRUE(rig.logs.back().starts_with("node n1 is not used: ")) << rig.logs.back();
+  rig.Event("pods", "ADDED", PodJson({.version = 102}));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_EQ(rig.Held("n1"), 300);
+  rig.Event("nodes", "MODIFIED", NodeJson("n1", 103));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  EXPECT_EQ(rig.Held("n1"), 800);
+}
+
 }  // namespace
 }  // namespace berth::control
