@@ -98,7 +98,8 @@ struct DumpRig {
   std::vector<std::string> Compared() {
     std::vector<std::string> out;
     for (const std::string& line : logs) {
-      if (line.starts_with("comparison")) out.push_back(Shown(line).substr(29));
+      if (const std::string shown = Shown(line); shown.starts_with("comparison"))
+        out.push_back(shown.substr(29));
     }
     logs.clear();
     return out;
