@@ -41,6 +41,20 @@ TEST(Probes, SayOkAndWithVerboseWhatWasLookedAt) {
   EXPECT_EQ(alone.Get("/healthz?verbose"), "[+]ping ok\nhealthz check passed\n");
 }
 
+// As load balancers ask.
+TEST(Probes, AnswerHeadAsGet) {
+  Rig rig;
+  rig.Start({}, {});
+  for (const auto& [method, status] :
+       {std::pair{env::Method::kHead, 200}, {env::Method::kPost, 405}}) {
+    rig.Step(env::RequestArrived{
+        .exchange = {1},
+        .peer = {},
+        .request = {.method = method, .target = "/readyz", .headers = {}, .body = {}}});
+    EXPECT_EQ(rig.response.status, status);
+  }
+}
+
 TEST(Probes, NameWhatFailsAndWithholdTheReason) {
   Rig rig(WithElection());
   rig.Tick();
