@@ -257,7 +257,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     FollowUp(engine_.state().FindPod(what.pod.uid));
     return;
   }
-  if (barrier_.OnCallDone(now, event) || groups_.OnCallDone(now, event)) return;
+  if (barrier_.OnCallDone(now, event, client_, out) || groups_.OnCallDone(now, event)) return;
   if (volumes_) {
     if (const auto watch = volumes_->WatchOf(event.call))
       return OnVolumeWrite(now, *watch, event, out);

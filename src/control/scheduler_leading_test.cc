@@ -149,8 +149,14 @@ TEST(Leading, TheBarrierStandsWhileTheServerDoesNotAnswer) {
   rig.Start({PodJson({})}, {NodeJson("n1", 1)});
   GetLease(rig);
   rig.Answer(rig.TakeOf("/nodes?limit=1"), 200, ListJson({}));
-  rig.Answer(rig.TakeOf("/pods?limit=1"), 403, "{}");
+  rig.Answer(rig.TakeOf("/pods?limit=1"), 403, R"({"kind":"Status","message":"no right"})");
   EXPECT_FALSE(rig.scheduler.may_write());
+  EXPECT_EQ(rig.logs.back(), "decisions wait: the version of pods can't be had: no right");
+  rig.Pass(Duration::Seconds(1));
+  rig.Answer(rig.TakeOf("/pods?limit=1"), 403, R"({"kind":"Status","message":"no right"})");
+  EXPECT_EQ(std::ranges::count_if(
+                rig.logs, [](const std::string& line) { return line.contains("decisions wait"); }),
+            1);
   rig.Pass(Duration::Seconds(1));
   EXPECT_FALSE(rig.scheduler.may_write());
   PassBarrier(rig);
