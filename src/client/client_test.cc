@@ -90,8 +90,7 @@ class Rig {
   }
   void End() { Step(env::StreamEnded{.call = requests.back().call}); }
   void Fail(env::CallFailure failure, std::string why = "") {
-    Step(env::CallFailed{
-        .call = requests.back().call, .failure = failure, .why = std::move(why)});
+    Step(env::CallFailed{.call = requests.back().call, .failure = failure, .why = std::move(why)});
   }
   const std::string& target() const { return requests.back().request.target; }
   std::string Told() { return std::exchange(told, {}); }
@@ -173,6 +172,20 @@ TEST(Watch, AContinuationThatIsGoneMakesItListAllAtOnce) {
   rig.Told();
   rig.Answer(200, List(20, {Object("b", "u2", 15)}));
   EXPECT_EQ(rig.Told(), "-a:u1 *b:u2 first ");
+}
+
+// Where all at once is more than the server or its clients can take, pages are tried again.
+TEST(Watch, AListOfAllThatFailsIsReadInPagesAgain) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}, "t1"));
+  rig.Answer(410, "");
+  rig.Wake();
+  ASSERT_EQ(rig.target(), "/api/v1/pods");
+  rig.Fail(env::CallFailure::kTimeout);
+  rig.Wake();
+  EXPECT_EQ(rig.target(), "/api/v1/pods?limit=500");
 }
 
 // Nobody listens, a name that is none, a certificate that is not trusted: an operator is told which.
@@ -638,9 +651,7 @@ const ObjectRef kPod{.namespace_name = "ns", .name = "p", .uid = "u-1", .resourc
 
 TEST(Calls, SayWhyTheyFailed) {
   Rig rig;
-  const auto why_of_last = [&rig] {
-    return WhyOf(std::get<CallDone>(rig.events.back()));
-  };
+  const auto why_of_last = [&rig] { return WhyOf(std::get<CallDone>(rig.events.back())); };
   Request request = Bind(kPod, "n1", {});
   request.patience = Duration{};
   rig.Call(request);

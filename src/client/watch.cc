@@ -184,6 +184,7 @@ void WatchState::Wait(WatchContext& context, bool relist, bool failed) {
   phase_ = Phase::kWaiting;
   call_ = {};
   partial_.clear();
+  whole_list_ = false;
   if (relist) {
     list_needed_ = true;
     continue_token_.clear();
@@ -270,9 +271,10 @@ void WatchState::OnGone(WatchContext& context) {
   ++counters_.gone;
   if (phase_ == Phase::kListing) {
     // The server compacted the list's snapshot between two pages: the next try asks for all at
-    // once.
-    if (!continue_token_.empty()) whole_list_ = true;
+    // once. One try alone: where all is more than it can give, pages may do.
+    const bool whole = !continue_token_.empty();
     Wait(context, /*relist=*/true, /*failed=*/failures_ > 0);
+    whole_list_ = whole;
     ++failures_;
     return;
   }
@@ -543,8 +545,8 @@ void WatchState::OnEnded(WatchContext& context) {
   Wait(context, /*relist=*/false, /*failed=*/!useful);
 }
 
-// Counters and troubles are only shown. A list-watch that takes the place of a stopped one may be of another
-// resource.
+// Counters and troubles are only shown. A list-watch that takes the place of a stopped one may be
+// of another resource.
 void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(id_.value).Add(options_.resource.plural).Add(options_.resource.group);
   hasher.Add(options_.resource.version).Add(phase_).AddCall(call_.value);
