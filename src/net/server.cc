@@ -11,6 +11,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -674,8 +675,17 @@ Status HttpsServer::Impl::Bind() {
                        tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error) return fail("can't resolve", error);
   if (found.empty()) return fail("no address of", error);
-  const tcp::endpoint endpoint = found.begin()->endpoint();
-  acceptor.open(endpoint.protocol(), error);
+  tcp::endpoint endpoint = found.begin()->endpoint();
+  // All addresses, of both families where there are both, as Go's listeners take 0.0.0.0 and "::".
+  const bool all = endpoint.address().is_unspecified();
+  const tcp::endpoint of_both(tcp::v6(), options.port);
+  acceptor.open(all ? tcp::v6() : endpoint.protocol(), error);
+  if (all && error) {
+    acceptor.open(endpoint.protocol(), error);
+  } else if (all) {
+    endpoint = of_both;
+    acceptor.set_option(asio::ip::v6_only(false), error);
+  }
   if (error) return fail("can't listen on", error);
   acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   acceptor.bind(endpoint, error);
@@ -924,7 +934,8 @@ Status HttpsServer::TrustClients(const std::string& authority_pem) {
   Result<asio::ssl::context> context = ContextFor(impl_->options.identity, authority_pem);
   if (!context) return std::unexpected(context.error());
   // Connections that are there keep theirs: OpenSSL counts who has it.
-  asio::post(impl_->io, [this, made = std::move(*context)]() mutable { impl_->tls = std::move(made); });
+  asio::post(impl_->io,
+             [this, made = std::move(*context)]() mutable { impl_->tls = std::move(made); });
   return {};
 }
 
