@@ -201,12 +201,12 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
   env::HttpRequest wire = Wire(request.method, request.target, "application/json");
   if (!request.content_type.empty()) wire.headers.push_back({"content-type", request.content_type});
   wire.body = request.body;
-  out.emplace_back(env::SendRequest{
-      .call = {id},
-      .request = std::move(wire),
-      .stream = false,
-      .timeout = request.timeout,
-      .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
+  out.emplace_back(
+      env::SendRequest{.call = {id},
+                       .request = std::move(wire),
+                       .stream = false,
+                       .timeout = request.timeout,
+                       .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
@@ -239,6 +239,7 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
   Reached(now);
   const Pending& pending = it->second;
   const int status = response.response.status;
+  ++answers_[{status, pending.request.method}];
   const bool read = !IsWrite(pending.request);
   if (status == 429 && pending.request.retry_throttled) {
     // The server did not look at it, and asks everybody to slow down.
@@ -269,6 +270,7 @@ void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Ev
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
   --in_flight_;
   const Pending& pending = it->second;
+  ++answers_[{0, pending.request.method}];
   const bool unsent = failed.failure == env::CallFailure::kNotSent;
   if (!unsent) {
     Reached(now);
@@ -362,6 +364,7 @@ void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
   }
   if (const auto* response = std::get_if<env::Response>(&input)) {
     if (WatchState* watch = WatchOf(response->call)) {
+      ++answers_[{response->response.status, env::Method::kGet}];
       StepWatch(now, out, events,
                 [&](WatchContext& context) { watch->OnResponse(context, response->response); });
       return;
@@ -372,6 +375,7 @@ void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
   }
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
     if (WatchState* watch = WatchOf(failed->call)) {
+      ++answers_[{0, env::Method::kGet}];
       StepWatch(now, out, events,
                 [&](WatchContext& context) { watch->OnFailed(context, *failed); });
       return;

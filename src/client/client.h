@@ -51,7 +51,8 @@ struct Options {
   std::string user_agent = "berth";
   // Put before every path: a server URL's own path. Without a slash at its end.
   std::string base_path = {};
-  uint64_t seed = 1;  // Of the jitter.
+  std::string host = {};  // HOST:PORT, for metrics alone.
+  uint64_t seed = 1;      // Of the jitter.
   // Calls on their way at once. The classes below kHigh may fill three quarters and half of it, so
   // that a burst of events never stands before a binding. 128 at 10 ms a write are 12,800 writes/s.
   int64_t calls_in_flight_max = 128;
@@ -72,6 +73,9 @@ struct Options {
 
 class Client {
  public:
+  // How many attempts were answered, by status and method; without an answer: by status 0.
+  using AnswerCounts = std::map<std::pair<int, env::Method>, uint64_t>;
+
   explicit Client(Options options);
 
   // Starts a list-watch. It begins with the next Handle(), for which wake_at() asks. The id may be
@@ -96,9 +100,9 @@ class Client {
   // not repeated. Reads go on. How many writes are under way. O(calls).
   size_t StopWrites();
   void AllowWrites() { writes_stopped_ = false; }
-  // Of the writes that leave from here on no byte does at `until` or later (SendRequest::not_after),
-  // wherever they wait; so StopWrites() then has stopped those, too, that are on their way to a
-  // connection.
+  // Of the writes that leave from here on no byte does at `until` or later, wherever they wait
+  // (SendRequest::not_after): so StopWrites() then has stopped those, too, that were on their way
+  // to a connection.
   void LetWritesLeaveUntil(Instant until) { writes_leave_until_ = until; }
   [[nodiscard]] size_t writes_in_flight() const;  // O(calls).
 
@@ -127,6 +131,9 @@ class Client {
   [[nodiscard]] size_t calls_queued() const;
   [[nodiscard]] size_t calls_queued(Priority priority) const;
   [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
+  // For metrics; as all that is only shown, it is not part of the hash.
+  [[nodiscard]] const AnswerCounts& answers() const { return answers_; }
+  [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const WatchState& watch(WatchId id) const { return watches_[id.value]; }
   // Those that were ever begun: their ids are below it.
   [[nodiscard]] uint32_t watches_count() const { return static_cast<uint32_t>(watches_.size()); }
@@ -179,6 +186,7 @@ class Client {
   std::vector<CallDone> overflow_;  // Calls that were not even queued, to be reported.
   bool writes_stopped_ = false;
   Instant writes_leave_until_ = Instant::Never();
+  AnswerCounts answers_;
 };
 
 }  // namespace berth::client

@@ -50,6 +50,7 @@ client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) 
   client::Options options;
   options.user_agent = std::move(user_agent);
   options.base_path = endpoint.base_path;
+  options.host = endpoint.where.substr(endpoint.where.rfind('/') + 1);
   options.seed = env::os::Seed();
   return options;
 }
@@ -93,10 +94,10 @@ class Process {
     auto of_lease = net::HttpsClient::Make(std::move(connections));
     if (!of_lease) return std::unexpected(of_lease.error());
     of_lease_ = std::move(*of_lease);
-    splitter_ = std::make_unique<CallSplitter>(
-        CallSplitter::Range{.first = control::kElectionFirstCall,
-                            .end = control::kElectionCallsEnd},
-        *of_lease_, *transport_);
+    splitter_ =
+        std::make_unique<CallSplitter>(CallSplitter::Range{.first = control::kElectionFirstCall,
+                                                           .end = control::kElectionCallsEnd},
+                                       *of_lease_, *transport_);
     executor_.Connect(actor_, *splitter_);
     return {};
   }

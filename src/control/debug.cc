@@ -603,7 +603,7 @@ env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest
   if (path == "/debug/why") return Why(scheduler, Parameter(target, "pod"));
   if (path == "/debug/ledger") return Ledger(scheduler, target);
   if (path == "/debug/queues") return AnswerJson(QueuesJson(scheduler));
-  if (path == "/metrics") return Answer(200, "text/plain; version=0.0.4", MetricsText(scheduler));
+  if (path == "/metrics") return Answer(200, kMetricsType, MetricsText(scheduler));
   if (std::optional<env::HttpResponse> probe = AnswerProbe(scheduler, target))
     return *std::move(probe);
   return Problem(404, "NotFound", fmt::format("nothing is served at {}", path));

@@ -291,10 +291,22 @@ void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
   PromiseMetrics(scheduler.engine().state(), metrics);
 }
 
+// As client-go counts them.
+void RequestMetrics(const client::Client& client, Metrics& metrics) {
+  metrics.Family("rest_client_requests_total", "counter",
+                 "Requests of the scheduler by status, method and host.");
+  for (const auto& [what, count] : client.answers()) {
+    metrics.Value(fmt::format(R"(rest_client_requests_total{{code="{}",host="{}",method="{}"}})",
+                              what.first == 0 ? std::string("<error>") : std::to_string(what.first),
+                              client.options().host, ToString(what.second)),
+                  count);
+  }
+}
+
 void RefusedWritesMetrics(const RefusedWrites& writes, Metrics& metrics) {
   metrics.Family("berth_writes_failed_total", "counter",
-                 "Writes that the API server refused (a missing right, an invalid object), and those "
-                 "of unknown fate, by what they do to what.");
+                 "Writes that were refused (a missing right, an invalid object) or are of unknown "
+                 "fate, by what they do to what.");
   for (const auto& [kind, counts] : writes.counts()) {
     const std::array<std::pair<std::string_view, uint64_t>, 2> outcomes = {
         {{"refused", counts.refused}, {"unknown", counts.unknown}}};
@@ -359,6 +371,7 @@ std::string MetricsText(const Scheduler& scheduler) {
   metrics.Counter("berth_events_dropped_total", "Events that found the queue full.",
                   status.events_dropped);
   RefusedWritesMetrics(scheduler.refused_writes(), metrics);
+  RequestMetrics(scheduler.client(), metrics);
   metrics.Gauge("berth_calls_in_flight", "Calls to the API server on their way.",
                 scheduler.client().calls_in_flight());
   return metrics.Take();

@@ -565,12 +565,16 @@ TEST(Scheduler, AMissingRightToWriteIsToldAndCounted) {
   ASSERT_NE(status.call.value, 0u);
   rig.Answer(status, 403,
              R"({"kind":"Status","code":403,"message":"pods \"big\" is forbidden: no right"})");
-  EXPECT_NE(std::ranges::find(rig.logs,
-                              "patch pods/status: refused (403): pods \"big\" is forbidden: no right"),
+  EXPECT_NE(std::ranges::find(
+                rig.logs, "patch pods/status: refused (403): pods \"big\" is forbidden: no right"),
             rig.logs.end());
-  EXPECT_TRUE(rig.Get("/metrics").contains(
-      R"(berth_writes_failed_total{outcome="refused",resource="pods/status",verb="patch"} 1)"));
+  EXPECT_TRUE(
+      rig.Get("/metrics")
+          .contains(
+              R"(berth_writes_failed_total{outcome="refused",resource="pods/status",verb="patch"} 1)"));
   EXPECT_TRUE(rig.Get("/metrics").contains("berth_conditions_total 0\n"));
+  EXPECT_TRUE(rig.Get("/metrics")
+                  .contains(R"(rest_client_requests_total{code="403",host="",method="PATCH"} 1)"));
   rig.Answer(rig.TakeBinding(), 201, "");
   EXPECT_EQ(rig.scheduler.counters().scheduled, 1u);
 }
