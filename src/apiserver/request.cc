@@ -120,6 +120,7 @@ Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
       if (!request.kind->has_deletecollection) return MethodNotAllowed();
       if (namespaced && request.namespace_name.empty()) return MethodNotAllowed();
       return Verb::kDeleteCollection;
+    case env::Method::kHead:
     case env::Method::kOther:
       return MethodNotAllowed();
   }
@@ -260,6 +261,7 @@ std::string_view MethodWord(env::Method method) {
       return "patch";
     case env::Method::kDelete:
       return "delete";
+    case env::Method::kHead:
     case env::Method::kOther:
       break;
   }

@@ -1,5 +1,7 @@
 #include "client/client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -43,6 +45,12 @@ WatchLimits LimitsOf(const Options& options) {
 }
 
 }  // namespace
+
+std::string WhyOf(const CallDone& done) {
+  if (done.failure) return TextOf(*done.failure, done.why);
+  std::string told = StatusOf(done.response).message;
+  return told.empty() ? fmt::format("the API server answers {}", done.response.status) : told;
+}
 
 Client::Client(Options options)
     : options_(std::move(options)),
@@ -193,12 +201,19 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
   env::HttpRequest wire = Wire(request.method, request.target, "application/json");
   if (!request.content_type.empty()) wire.headers.push_back({"content-type", request.content_type});
   wire.body = request.body;
-  out.emplace_back(env::SendRequest{
-      .call = {id}, .request = std::move(wire), .stream = false, .timeout = request.timeout});
+  out.emplace_back(
+      env::SendRequest{.call = {id},
+                       .request = std::move(wire),
+                       .stream = false,
+                       .timeout = request.timeout,
+                       .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
-  pending_.erase(id);
+  const auto it = pending_.find(id);
+  done.method = it->second.request.method;
+  done.target = std::move(it->second.request.target);
+  pending_.erase(it);
   events.emplace_back(std::move(done));
 }
 
@@ -224,6 +239,7 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
   Reached(now);
   const Pending& pending = it->second;
   const int status = response.response.status;
+  ++answers_[{status, pending.request.method}];
   const bool read = !IsWrite(pending.request);
   if (status == 429 && pending.request.retry_throttled) {
     // The server did not look at it, and asks everybody to slow down.
@@ -254,6 +270,7 @@ void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Ev
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
   --in_flight_;
   const Pending& pending = it->second;
+  ++answers_[{0, pending.request.method}];
   const bool unsent = failed.failure == env::CallFailure::kNotSent;
   if (!unsent) {
     Reached(now);
@@ -276,7 +293,8 @@ void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Ev
          {.call = failed.call,
           .outcome = unsent ? Outcome::kRefused : Outcome::kUnknown,
           .response = {.status = 0, .headers = {}, .body = {}},
-          .failure = failed.failure},
+          .failure = failed.failure,
+          .why = failed.why},
          events);
 }
 
@@ -346,6 +364,7 @@ void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
   }
   if (const auto* response = std::get_if<env::Response>(&input)) {
     if (WatchState* watch = WatchOf(response->call)) {
+      ++answers_[{response->response.status, env::Method::kGet}];
       StepWatch(now, out, events,
                 [&](WatchContext& context) { watch->OnResponse(context, response->response); });
       return;
@@ -356,8 +375,9 @@ void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
   }
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
     if (WatchState* watch = WatchOf(failed->call)) {
+      ++answers_[{0, env::Method::kGet}];
       StepWatch(now, out, events,
-                [&](WatchContext& context) { watch->OnFailed(context, failed->failure); });
+                [&](WatchContext& context) { watch->OnFailed(context, *failed); });
       return;
     }
     OnFailed(now, *failed, events);
@@ -436,7 +456,8 @@ void Client::AddTo(Hasher& hasher) const {
   }
   hasher.Add(overflow_.size());
   for (const CallDone& done : overflow_) hasher.AddCall(done.call.value);
-  hasher.Add(writes_stopped_).Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).AddCall(probe_);
+  hasher.Add(writes_stopped_).Add(writes_leave_until_.ns).Add(in_flight_).Add(hold_until_.ns);
+  hasher.Add(unreachable_).AddCall(probe_);
 }
 
 }  // namespace berth::client

@@ -37,7 +37,13 @@ struct CallDone {
   Outcome outcome = Outcome::kUnknown;
   env::HttpResponse response = {};  // Status 0 when there was none.
   std::optional<env::CallFailure> failure = {};
+  std::string why = {};  // Of the failure; may be empty.
+  // What was asked; the target is empty of one that was never sent.
+  env::Method method = env::Method::kGet;
+  std::string target = {};
 };
+// Why it is not kDone, for people: the server's message, or what stood in the way to it.
+[[nodiscard]] std::string WhyOf(const CallDone& done);
 
 using Event = std::variant<ObjectEvent, Synced, WatchTrouble, CallDone>;
 
@@ -45,7 +51,8 @@ struct Options {
   std::string user_agent = "berth";
   // Put before every path: a server URL's own path. Without a slash at its end.
   std::string base_path = {};
-  uint64_t seed = 1;  // Of the jitter.
+  std::string host = {};  // HOST:PORT, for metrics alone.
+  uint64_t seed = 1;      // Of the jitter.
   // Calls on their way at once. The classes below kHigh may fill three quarters and half of it, so
   // that a burst of events never stands before a binding. 128 at 10 ms a write are 12,800 writes/s.
   int64_t calls_in_flight_max = 128;
@@ -66,6 +73,9 @@ struct Options {
 
 class Client {
  public:
+  // How many attempts were answered, by status and method; without an answer: by status 0.
+  using AnswerCounts = std::map<std::pair<int, env::Method>, uint64_t>;
+
   explicit Client(Options options);
 
   // Starts a list-watch. It begins with the next Handle(), for which wake_at() asks. The id may be
@@ -90,6 +100,10 @@ class Client {
   // not repeated. Reads go on. How many writes are under way. O(calls).
   size_t StopWrites();
   void AllowWrites() { writes_stopped_ = false; }
+  // Of the writes that leave from here on no byte does at `until` or later, wherever they wait
+  // (SendRequest::not_after): so StopWrites() then has stopped those, too, that were on their way
+  // to a connection.
+  void LetWritesLeaveUntil(Instant until) { writes_leave_until_ = until; }
   [[nodiscard]] size_t writes_in_flight() const;  // O(calls).
 
   // Lists again from the beginning, whatever the list-watch is doing: once watch().relisting() is
@@ -117,6 +131,9 @@ class Client {
   [[nodiscard]] size_t calls_queued() const;
   [[nodiscard]] size_t calls_queued(Priority priority) const;
   [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
+  // For metrics; as all that is only shown, it is not part of the hash.
+  [[nodiscard]] const AnswerCounts& answers() const { return answers_; }
+  [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const WatchState& watch(WatchId id) const { return watches_[id.value]; }
   // Those that were ever begun: their ids are below it.
   [[nodiscard]] uint32_t watches_count() const { return static_cast<uint32_t>(watches_.size()); }
@@ -168,6 +185,8 @@ class Client {
   uint32_t unreachable_ = 0;        // Attempts in a row that found no connection.
   std::vector<CallDone> overflow_;  // Calls that were not even queued, to be reported.
   bool writes_stopped_ = false;
+  Instant writes_leave_until_ = Instant::Never();
+  AnswerCounts answers_;
 };
 
 }  // namespace berth::client

@@ -89,8 +89,8 @@ class Rig {
     Step(env::StreamData{.call = requests.back().call, .data = Bytes(std::move(text))});
   }
   void End() { Step(env::StreamEnded{.call = requests.back().call}); }
-  void Fail(env::CallFailure failure) {
-    Step(env::CallFailed{.call = requests.back().call, .failure = failure});
+  void Fail(env::CallFailure failure, std::string why = "") {
+    Step(env::CallFailed{.call = requests.back().call, .failure = failure, .why = std::move(why)});
   }
   const std::string& target() const { return requests.back().request.target; }
   std::string Told() { return std::exchange(told, {}); }
@@ -101,6 +101,7 @@ class Rig {
   std::vector<Event> events;
   std::vector<env::SendRequest> requests;
   std::vector<env::CallId> cancelled;
+  std::vector<std::string> troubles;
   std::string told;
 
  private:
@@ -113,7 +114,8 @@ class Rig {
     if (const auto* synced = std::get_if<Synced>(&event))
       told += synced->first ? "first " : "synced ";
     if (const auto* trouble = std::get_if<WatchTrouble>(&event)) {
-      told += fmt::format("trouble{} ", trouble->status);
+      told += fmt::format("trouble{}{} ", trouble->status, trouble->repeated ? "again" : "");
+      troubles.push_back(trouble->message);
     }
     if (const auto* done = std::get_if<CallDone>(&event)) {
       told += fmt::format("call{}={}{} ", done->call.value, ToString(done->outcome),
@@ -170,6 +172,76 @@ TEST(Watch, AContinuationThatIsGoneMakesItListAllAtOnce) {
   rig.Told();
   rig.Answer(200, List(20, {Object("b", "u2", 15)}));
   EXPECT_EQ(rig.Told(), "-a:u1 *b:u2 first ");
+}
+
+// Where all at once is more than the server or its clients can take, pages are tried again.
+TEST(Watch, AListOfAllThatFailsIsReadInPagesAgain) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}, "t1"));
+  rig.Answer(410, "");
+  rig.Wake();
+  ASSERT_EQ(rig.target(), "/api/v1/pods");
+  rig.Fail(env::CallFailure::kTimeout);
+  rig.Wake();
+  EXPECT_EQ(rig.target(), "/api/v1/pods?limit=500");
+}
+
+// Nobody listens, a name that is none, a certificate that is not trusted: an operator is told which.
+// What goes on as it was is told once.
+TEST(Watch, TellsWhichCheckFailedAndOnce) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  const std::string untrusted = "tls: failed to verify certificate: x509: unknown authority";
+  for (const std::string& why : {untrusted, untrusted, std::string("connection refused")}) {
+    rig.Wake();
+    rig.Fail(env::CallFailure::kNotSent, why);
+  }
+  EXPECT_EQ(rig.Told(), "trouble0 trouble0again trouble0 ");
+  EXPECT_EQ(rig.troubles.front(), "list of pods: no connection to the server: " + untrusted);
+  // It went well in between.
+  rig.Wake();
+  rig.Answer(200, List(10, {}));
+  rig.Answer(200, "");
+  rig.End();
+  rig.Told();
+  for (int i = 0; i < 2; ++i) {
+    rig.Wake();
+    rig.Fail(env::CallFailure::kLost);
+    EXPECT_EQ(rig.Told(), i == 0 ? "trouble0 " : "trouble0again ");
+  }
+  rig.Wake();
+  rig.Answer(200, "");
+  rig.End();
+  rig.Wake();
+  rig.Fail(env::CallFailure::kLost);
+  EXPECT_EQ(rig.Told(), "trouble0 ");
+}
+
+// A role that has `list` and not `watch`: what changes is listed, and it is known for how long.
+TEST(Watch, WhereItIsRefusedItIsListedAgainAndAgain) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}));
+  const Instant first = rig.now;
+  Duration longest;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(rig.requests.back().stream);
+    rig.Answer(403, R"({"kind":"Status","code":403,"message":"pods is forbidden"})");
+    EXPECT_EQ(rig.client.watch({0}).refused_for(), rig.now - first);
+    const Instant refused = rig.now;
+    rig.Wake();
+    longest = std::max(longest, rig.now - refused);
+    ASSERT_EQ(rig.target(), "/api/v1/pods?limit=500");
+    rig.Told();
+    rig.Answer(200, List(20 + i, {Object("b", "u2", 11)}));
+    EXPECT_EQ(rig.Told(), i == 0 ? "-a:u1 +b:u2 synced " : "synced ");
+  }
+  EXPECT_LE(longest, Duration::Seconds(30));
+  rig.Answer(200, "");
+  EXPECT_EQ(rig.client.watch({0}).refused_for(), Duration{});
 }
 
 TEST(Watch, FramesMayBeTornAtEveryByte) {
@@ -550,7 +622,7 @@ TEST(Watch, DamagedAnswersMakeItAskAgain) {
   EXPECT_EQ(rig.Told(), "trouble200 ");
   rig.Wake();
   rig.Answer(200, R"({"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"x"},])");
-  EXPECT_EQ(rig.Told(), "trouble200 ");
+  EXPECT_EQ(rig.Told(), "trouble200again ");
   rig.Wake();
   rig.Answer(200, List(10, {R"({"metadata":{"name":"x"}})", Object("a", "u1", 1)}));
   EXPECT_EQ(rig.Told(), "trouble0 +a:u1 first ");
@@ -576,6 +648,22 @@ TEST(Watch, RefusedAnswersAreToldAndTriedAgain) {
 
 const Resource kPodResource{.group = "", .version = "v1", .plural = "pods"};
 const ObjectRef kPod{.namespace_name = "ns", .name = "p", .uid = "u-1", .resource_version = "5"};
+
+TEST(Calls, SayWhyTheyFailed) {
+  Rig rig;
+  const auto why_of_last = [&rig] { return WhyOf(std::get<CallDone>(rig.events.back())); };
+  Request request = Bind(kPod, "n1", {});
+  request.patience = Duration{};
+  rig.Call(request);
+  rig.Fail(env::CallFailure::kTimeout, "context deadline exceeded");
+  EXPECT_EQ(why_of_last(), "no answer in time: context deadline exceeded");
+  rig.Call(request);
+  rig.Answer(403, R"({"kind":"Status","message":"pods is forbidden","code":403})");
+  EXPECT_EQ(why_of_last(), "pods is forbidden");
+  rig.Call(request);
+  rig.Answer(502, "<html>");
+  EXPECT_EQ(why_of_last(), "the API server answers 502");
+}
 
 TEST(Calls, EveryStatusHasAnOutcome) {
   const std::vector<std::pair<int, std::string>> table = {
@@ -788,6 +876,26 @@ TEST(Calls, StoppedWritesEndUnsentAndReadsGoOn) {
   rig.Call(Bind(kPod, "n5", {}));
   while (rig.requests.back().request.method == env::Method::kGet) rig.Wake();
   EXPECT_EQ(rig.requests.size(), 4u);
+}
+
+// D12: what has been handed over may wait for a connection for as long as its time-out; past the
+// lease it must not leave any more. Reads may.
+TEST(Calls, WritesSayUntilWhenTheyMayLeave) {
+  Rig rig;
+  const Instant until = rig.now + Duration::Seconds(10);
+  rig.Call(Bind(kPod, "n1", {}));
+  EXPECT_EQ(rig.requests.back().not_after, Instant::Never());
+  rig.client.LetWritesLeaveUntil(until);
+  rig.Call(Bind(kPod, "n2", {}));
+  EXPECT_EQ(rig.requests.back().not_after, until);
+  rig.Call(Get(kPodResource, {.namespace_name = "ns", .name = "p"}));
+  EXPECT_EQ(rig.requests.back().not_after, Instant::Never());
+  // One that was too late is sent again by the new lease.
+  rig.client.LetWritesLeaveUntil(until + Duration::Seconds(2));
+  rig.Step(env::CallFailed{.call = {2}, .failure = env::CallFailure::kNotSent});
+  while (rig.requests.size() == 3) rig.Wake();
+  EXPECT_EQ(rig.requests.back().call.value, 2u);
+  EXPECT_EQ(rig.requests.back().not_after, until + Duration::Seconds(2));
 }
 
 TEST(Client, ACopyBehavesAsTheOriginal) {

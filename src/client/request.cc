@@ -89,6 +89,41 @@ std::string PathOf(const Resource& resource, const ObjectPath& path) {
   return out;
 }
 
+Access AccessOf(env::Method method, std::string_view target) {
+  std::vector<std::string_view> parts;
+  std::string_view path = target.substr(0, target.find('?'));
+  while (!path.empty()) {
+    path.remove_prefix(1);  // The slash.
+    const size_t end = path.find('/');
+    parts.push_back(path.substr(0, end));
+    path = end == std::string_view::npos ? std::string_view() : path.substr(end);
+  }
+  // Behind "api" and the version, or "apis", the group and the version.
+  size_t at = !parts.empty() && parts[0] == "apis" ? 3 : 2;
+  if (parts.size() > at + 2 && parts[at] == "namespaces") at += 2;
+  const bool one = parts.size() > at + 1;
+  Access access;
+  if (parts.size() > at) access.resource = parts[at];
+  if (parts.size() > at + 2) access.resource += fmt::format("/{}", parts[at + 2]);
+  switch (method) {
+    case env::Method::kPost:
+      access.verb = "create";
+      break;
+    case env::Method::kPut:
+      access.verb = "update";
+      break;
+    case env::Method::kPatch:
+      access.verb = "patch";
+      break;
+    case env::Method::kDelete:
+      access.verb = one ? "delete" : "deletecollection";
+      break;
+    default:
+      access.verb = one ? "get" : "list";
+  }
+  return access;
+}
+
 std::string_view ToString(Outcome outcome) {
   constexpr std::array<std::string_view, 5> kNames = {"Done", "Conflict", "Gone", "Refused",
                                                       "Unknown"};
@@ -101,6 +136,13 @@ Outcome OutcomeOf(int http_status) {
   if (http_status == 404 || http_status == 410) return Outcome::kGone;
   if (http_status >= 300 && http_status < 500) return Outcome::kRefused;
   return Outcome::kUnknown;
+}
+
+std::string TextOf(env::CallFailure failure, std::string_view why) {
+  constexpr std::array<std::string_view, 3> kTexts = {"no connection to the server",
+                                                      "the connection broke", "no answer in time"};
+  const std::string_view text = kTexts.at(static_cast<size_t>(failure));
+  return why.empty() ? std::string(text) : fmt::format("{}: {}", text, why);
 }
 
 ApiStatus StatusOf(const env::HttpResponse& response) {

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/time.h"
+#include "env/actor.h"
 #include "env/http.h"
 
 // Requests to the Kubernetes API as values: pure functions that build them, and what their answers
@@ -61,6 +62,14 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
+// What a request does to what, as rules of roles have it: "create" "pods/binding". REQUIRES: a
+// target as PathOf makes it, with or without a query.
+struct Access {
+  std::string_view verb;
+  std::string resource;
+};
+[[nodiscard]] Access AccessOf(env::Method method, std::string_view target);
+
 // What became of a call, as its owner must treat it (ARCHITECTURE.md, "Writes and their outcomes").
 enum class Outcome : uint8_t {
   kDone,      // 2xx.
@@ -72,6 +81,9 @@ enum class Outcome : uint8_t {
 };
 [[nodiscard]] std::string_view ToString(Outcome outcome);
 [[nodiscard]] Outcome OutcomeOf(int http_status);
+
+// What an attempt without an answer met, for people: "no connection to the server: dial tcp ...".
+[[nodiscard]] std::string TextOf(env::CallFailure failure, std::string_view why);
 
 // The parts of a metav1.Status that callers act on. Anything that is no Status gives the code
 // alone.

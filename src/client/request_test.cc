@@ -20,6 +20,25 @@ TEST(Request, Paths) {
             "/api/v1/nodes/n%2F1");
 }
 
+TEST(Request, SaysWhatItDoesToWhatAsRolesDo) {
+  const auto text = [](const Request& request) {
+    const Access access = AccessOf(request.method, request.target);
+    return std::string(access.verb) + " " + access.resource;
+  };
+  EXPECT_EQ(text(Bind(kPod, "n", {})), "create pods/binding");
+  EXPECT_EQ(text(Evict(kPod)), "create pods/eviction");
+  EXPECT_EQ(text(Delete(kPods, kPod)), "delete pods");
+  EXPECT_EQ(text(PatchStatus(kPods, kPod, "{}")), "patch pods/status");
+  EXPECT_EQ(text(CreateEvent({.regarding = kPod})), "create events");
+  EXPECT_EQ(text(Get({.version = "v1", .plural = "nodes"}, {.name = "n"})), "get nodes");
+  EXPECT_EQ(text(Get(kPods, {.namespace_name = "ns"})), "list pods");
+  EXPECT_EQ(text(Update({.group = "apps", .plural = "deployments"},
+                        {.namespace_name = "n", .name = "d", .subresource = "scale"}, "{}")),
+            "update deployments/scale");
+  EXPECT_EQ(AccessOf(env::Method::kGet, "/api/v1/pods?limit=1").resource, "pods");
+  EXPECT_EQ(AccessOf(env::Method::kGet, "").resource, "");
+}
+
 // D04, D18: the uid is in every fence; a name's second life is not touched.
 TEST(Request, WritesCarryTheirFence) {
   EXPECT_EQ(Delete(kPods, kPod, 0, "Background").body.view(),

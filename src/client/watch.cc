@@ -52,6 +52,9 @@ int CodeOf(std::string_view status) {
 // holds: "Too large resource version", a 504) is asked for a list.
 bool IsWrongVersion(int status) { return status == 400 || status == 504; }
 
+// It will be answered alike until somebody changes something: a right is missing.
+bool IsRefusal(int status) { return status / 100 == 4 && status != 429; }
+
 struct FrameParts {
   std::string_view type;  // Unquoted.
   std::string_view object;
@@ -181,6 +184,7 @@ void WatchState::Wait(WatchContext& context, bool relist, bool failed) {
   phase_ = Phase::kWaiting;
   call_ = {};
   partial_.clear();
+  whole_list_ = false;
   if (relist) {
     list_needed_ = true;
     continue_token_.clear();
@@ -195,16 +199,16 @@ void WatchState::Wait(WatchContext& context, bool relist, bool failed) {
 
 void WatchState::Trouble(WatchContext& context, int status, std::string message) {
   ++counters_.troubles;
-  context.events.emplace_back(
-      WatchTrouble{.watch = id_, .status = status, .message = std::move(message)});
+  const bool repeated = trouble_ == message;
+  trouble_ = message;
+  context.events.emplace_back(WatchTrouble{
+      .watch = id_, .status = status, .message = std::move(message), .repeated = repeated});
 }
 
-void WatchState::OnFailed(WatchContext& context, env::CallFailure failure) {
-  constexpr std::string_view kText[] = {"no connection to the server", "the connection broke",
-                                        "no answer in time"};
+void WatchState::OnFailed(WatchContext& context, const env::CallFailed& failed) {
   Trouble(context, 0,
           fmt::format("{} of {}: {}", phase_ == Phase::kListing ? "list" : "watch",
-                      options_.resource.plural, kText[static_cast<size_t>(failure)]));
+                      options_.resource.plural, TextOf(failed.failure, failed.why)));
   // A list goes on at the page that failed; its continuation stays good or is answered with 410.
   Wait(context, /*relist=*/false, /*failed=*/true);
 }
@@ -219,6 +223,8 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
     }
     phase_ = Phase::kStreaming;
     at_ = context.now + silent_after_;
+    trouble_.clear();
+    refused_since_ = Instant::Never();
     return;
   }
   if (response.status == 404 && listing && options_.may_be_absent) {
@@ -233,7 +239,13 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
   Trouble(context, response.status,
           fmt::format("{} of {}: {}", listing ? "list" : "watch", options_.resource.plural,
                       status.message.empty() ? "refused" : status.message));
-  Wait(context, /*relist=*/IsWrongVersion(response.status), /*failed=*/true);
+  const bool refused = !listing && IsRefusal(response.status);
+  if (refused) {
+    refused_since_ = std::min(refused_since_, context.now);
+    refused_at_ = context.now;
+  }
+  // While there is no watch, lists tell what changes.
+  Wait(context, /*relist=*/refused || IsWrongVersion(response.status), /*failed=*/true);
   if (const auto after = env::FindHeader(response.headers, "retry-after")) {
     int64_t seconds = 0;
     for (const char c : *after) {
@@ -249,6 +261,7 @@ void WatchState::OnAbsent(WatchContext& context) {
   if (!synced_) context.events.emplace_back(Synced{.watch = id_, .first = true});
   synced_ = true;
   absent_ = true;
+  refused_since_ = Instant::Never();
   Wait(context, /*relist=*/true, /*failed=*/false);
   at_ = context.now +
         Doubled(context.limits.backoff_initial, ++failures_, context.limits.backoff_max);
@@ -258,9 +271,10 @@ void WatchState::OnGone(WatchContext& context) {
   ++counters_.gone;
   if (phase_ == Phase::kListing) {
     // The server compacted the list's snapshot between two pages: the next try asks for all at
-    // once.
-    if (!continue_token_.empty()) whole_list_ = true;
+    // once. One try alone: where all is more than it can give, pages may do.
+    const bool whole = !continue_token_.empty();
     Wait(context, /*relist=*/true, /*failed=*/failures_ > 0);
+    whole_list_ = whole;
     ++failures_;
     return;
   }
@@ -531,8 +545,8 @@ void WatchState::OnEnded(WatchContext& context) {
   Wait(context, /*relist=*/false, /*failed=*/!useful);
 }
 
-// Counters are only shown. A list-watch that takes the place of a stopped one may be of another
-// resource.
+// Counters and troubles are only shown. A list-watch that takes the place of a stopped one may be
+// of another resource.
 void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(id_.value).Add(options_.resource.plural).Add(options_.resource.group);
   hasher.Add(options_.resource.version).Add(phase_).AddCall(call_.value);
@@ -544,6 +558,7 @@ void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(partial_);
   hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(stopped_).Add(failures_).Add(
       relisting_);
+  hasher.Add(refused_since_.ns).Add(refused_for().ns);
   known_.AddTo(hasher);
   hasher.Add(told_at_end_).Add(listed_.size());
   // Uid, version and names are in the object.

@@ -17,9 +17,9 @@
 #include "env/actor.h"
 
 // One list-watch: a list in pages, a watch from the list's version, renewed when it ends, a relist
-// when the server no longer has the version (410).
+// when the server no longer has the version (410), and where it takes lists and refuses watches.
 //
-//          +------------------ 410, or a frame that can't be read ------------------+
+//          +------- 410, a frame that can't be read, a watch that is refused -------+
 //          v                                                                        |
 //   kWaiting(list) --> kListing --last page--> kOpening --200--> kStreaming --------+
 //          ^              |                    |      ^              |
@@ -68,6 +68,7 @@ struct WatchTrouble {
   WatchId watch = {};
   int status = 0;  // HTTP status or Status.code; 0 when it was none.
   std::string message = {};
+  bool repeated = false;  // It is as the last one, and no watch was opened since: told already.
 };
 
 using WatchEvent = std::variant<ObjectEvent, Synced, WatchTrouble>;
@@ -136,7 +137,7 @@ class WatchState {
   void OnResponse(WatchContext& context, const env::HttpResponse& response);
   void OnData(WatchContext& context, std::string_view data);
   void OnEnded(WatchContext& context);
-  void OnFailed(WatchContext& context, env::CallFailure failure);
+  void OnFailed(WatchContext& context, const env::CallFailed& failed);
   // An object that was read by itself.
   void Learn(WatchContext& context, std::string_view object);
   // Lists again from the beginning, whatever it is doing, in the same step.
@@ -152,6 +153,11 @@ class WatchState {
   [[nodiscard]] bool stopped() const { return stopped_; }
   // No list has ended since Relist().
   [[nodiscard]] bool relisting() const { return relisting_; }
+  // From when the server first refused the watch (no right to it) to when it did last, and has not
+  // opened it since; zero: it did not. What is known is then as old as the last list.
+  [[nodiscard]] Duration refused_for() const {
+    return refused_since_ == Instant::Never() ? Duration{} : refused_at_ - refused_since_;
+  }
   [[nodiscard]] const KnownSet& known() const { return known_; }
   [[nodiscard]] const WatchCounters& counters() const { return counters_; }
   [[nodiscard]] const WatchOptions& options() const { return options_; }
@@ -210,6 +216,9 @@ class WatchState {
   bool stopped_ = false;
   bool relisting_ = false;
   uint32_t failures_ = 0;
+  std::string trouble_;  // The last one, until a watch is opened.
+  Instant refused_since_ = Instant::Never();
+  Instant refused_at_;
   KnownSet known_;
   WatchCounters counters_;
 };

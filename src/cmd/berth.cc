@@ -15,6 +15,15 @@ struct Overloaded : Ts... {
   using Ts::operator()...;
 };
 
+// All others end by SIGINT and SIGTERM, as any program.
+bool WaitsForSignal(const berth::cli::Command& command) {
+  using namespace berth::cli;
+  return std::holds_alternative<UpOptions>(command) ||
+         std::holds_alternative<RunOptions>(command) ||
+         std::holds_alternative<ControllersOptions>(command) ||
+         std::holds_alternative<NodesOptions>(command);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -25,8 +34,9 @@ int main(int argc, char** argv) {
     std::fputs(command.error().text.c_str(), command.error().status == cli::kOk ? stdout : stderr);
     return command.error().status;
   }
+  cmd::FailBrokenWrites();
   // Before any thread is made: they all inherit it.
-  cmd::BlockSignals();
+  if (WaitsForSignal(*command)) cmd::BlockSignals();
   return std::visit(
       Overloaded{
           [](const cli::UpOptions& up) { return cmd::Up(up); },

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <variant>
 
+#include "cmd/process_metrics.h"
 #include "control/access_gate.h"
+#include "control/debug.h"
 
 namespace berth::cmd {
 namespace {
@@ -49,6 +51,15 @@ env::HttpResponse StatusResponse(int code) {
 bool IsReadable(std::string_view target) {
   const std::string_view path = target.substr(0, target.find('?'));
   return path == "/metrics" || path == "/configz";
+}
+
+// Behind the scheduler's metrics.
+void AddProcess(env::Output& output) {
+  auto* respond = std::get_if<env::Respond>(&output);
+  if (respond == nullptr || respond->response.status != 200) return;
+  env::HttpResponse& response = respond->response;
+  if (env::FindHeader(response.headers, "content-type") != control::kMetricsType) return;
+  response.body = Bytes(fmt::format("{}{}", response.body.view(), ProcessMetrics()));
 }
 
 bool IsOfScheduler(std::string_view target) {
@@ -169,6 +180,7 @@ bool DebugRouter::TakeOver(const env::Output& output, std::vector<env::Input>& d
 }
 
 void DebugRouter::Take(std::vector<env::Output> batch) {
+  for (env::Output& output : batch) AddProcess(output);
   std::vector<env::Input> debug;
   std::vector<env::Output> network;
   network.reserve(batch.size());

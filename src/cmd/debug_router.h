@@ -25,6 +25,9 @@ namespace berth::cmd {
 // everybody, and of all else a gate (control/access_gate.h) decides; it answers kLetIn of what goes
 // on to the scheduler. Where there is no gate either, anyone else is answered 401 or 403 here.
 //
+// To what the scheduler says at /metrics it adds what the process takes (process_metrics.h), which
+// no actor can know.
+//
 //   HTTPS server ─Post─> router ─> API server or gate ─Take─> router ─> HTTPS server
 //                          └─────> scheduler <──────────────────┘
 //

@@ -85,17 +85,18 @@ Result<ClientAuthority> FindClientAuthority(const cli::SchedulerFlags& flags,
     if (!text) return std::unexpected(text.error());
     return ClientAuthority{.pem = *std::move(text), .trouble = {}};
   }
-  ClientAuthority otherwise{.pem = scheduler.transport.authority_pem, .trouble = {}};
-  if (flags.skip_lookup) return otherwise;
+  if (flags.skip_lookup) return ClientAuthority{};
   const Result<Endpoint> endpoint = Authentication(flags, scheduler);
   if (!endpoint) return std::unexpected(endpoint.error());
   Result<std::string> found = LookUp(*endpoint);
   if (found) return ClientAuthority{.pem = *std::move(found), .trouble = {}};
-  otherwise.trouble = fmt::format(
-      "ConfigMap kube-system/extension-apiserver-authentication: {}: certificates of clients count "
-      "that the kubeconfig's authority has signed",
-      found.error().message);
-  if (flags.tolerate_lookup_failure) return otherwise;
+  if (flags.tolerate_lookup_failure) {
+    return ClientAuthority{
+        .pem = {},
+        .trouble = fmt::format("ConfigMap kube-system/extension-apiserver-authentication: {}: no "
+                               "certificates of clients count until it can be read, but tokens",
+                               found.error().message)};
+  }
   return Fail(found.error().code,
               fmt::format("ConfigMap kube-system/extension-apiserver-authentication: {}; give "
                           "--client-ca-file, --authentication-skip-lookup or "
@@ -104,17 +105,16 @@ Result<ClientAuthority> FindClientAuthority(const cli::SchedulerFlags& flags,
 }
 
 void CallSplitter::Take(std::vector<env::Output> batch) {
-  std::vector<env::Output> authentication;
-  std::vector<env::Output> authorization;
+  std::vector<env::Output> inside;
+  std::vector<env::Output> outside;
   for (env::Output& output : batch) {
     uint64_t call = 0;
     if (const auto* send = std::get_if<env::SendRequest>(&output)) call = send->call.value;
     if (const auto* cancel = std::get_if<env::CancelCall>(&output)) call = cancel->call.value;
-    (call < control::kAuthorizationFirstCall ? authentication : authorization)
-        .push_back(std::move(output));
+    (range_.first <= call && call < range_.end ? inside : outside).push_back(std::move(output));
   }
-  if (!authentication.empty()) authentication_.Take(std::move(authentication));
-  if (!authorization.empty()) authorization_.Take(std::move(authorization));
+  if (!outside.empty()) outside_.Take(std::move(outside));
+  if (!inside.empty()) inside_.Take(std::move(inside));
 }
 
 Result<std::unique_ptr<Delegation>> Delegation::Make(const cli::SchedulerFlags& flags,
@@ -134,7 +134,8 @@ Result<std::unique_ptr<Delegation>> Delegation::Make(const cli::SchedulerFlags& 
     out->authorization_ = *std::move(connections);
   }
   out->splitter_ = std::make_unique<CallSplitter>(
-      *out->authentication_, out->authorization_ ? *out->authorization_ : *out->authentication_);
+      CallSplitter::Range{.first = control::kAuthorizationFirstCall},
+      out->authorization_ ? *out->authorization_ : *out->authentication_, *out->authentication_);
   out->gate_ = std::make_unique<control::AccessGate>(
       control::AccessGateOptions{.authentication = ClientOptions(*authentication),
                                  .authorization = ClientOptions(*authorization),

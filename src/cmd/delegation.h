@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,12 +18,13 @@ namespace berth::cmd {
 
 // Whose certificates count at the port: the authority in --client-ca-file; else that which the
 // cluster names in the ConfigMap kube-system/extension-apiserver-authentication, as for
-// kube-scheduler; else the kubeconfig's, and `trouble` says why. It is looked up once, in five
-// seconds at most. Errors: the file can't be read; the look-up failed and may not
-// (--authentication-tolerate-lookup-failure=false).
+// kube-scheduler; else nobody's, and `trouble` says why it can't be looked up: callers have tokens
+// then. Nothing else stands in: the kubeconfig's authority vouches for servers, and in many
+// clusters it is not that of clients. A look-up takes five seconds at most. Errors: the file can't
+// be read; the look-up failed and may not (--authentication-tolerate-lookup-failure=false).
 struct ClientAuthority {
-  std::string pem;
-  std::string trouble;
+  std::string pem;      // Empty: no certificate counts.
+  std::string trouble;  // Not empty: it is to be looked up again.
 };
 [[nodiscard]] Result<ClientAuthority> FindClientAuthority(const cli::SchedulerFlags& flags,
                                                           const Endpoint& scheduler);
@@ -30,16 +32,24 @@ struct ClientAuthority {
 // The authority in that ConfigMap. Errors: it is no such ConfigMap, or has none.
 [[nodiscard]] Result<std::string> ReadClientAuthority(std::string_view config_map);
 
-// Sends the calls of an access gate to the server that they are for. Any thread may call.
+// Sends the calls of an actor to the connections that they are for: those of a range of numbers to
+// some, all else to others. Any thread may call.
 class CallSplitter final : public env::OutputSink {
  public:
-  CallSplitter(env::OutputSink& authentication, env::OutputSink& authorization)
-      : authentication_(authentication), authorization_(authorization) {}
+  // From `first` on, below `end`.
+  struct Range {
+    uint64_t first = 0;
+    uint64_t end = UINT64_MAX;
+  };
+  CallSplitter(Range range, env::OutputSink& inside, env::OutputSink& outside)
+      : range_(range), inside_(inside), outside_(outside) {}
   void Take(std::vector<env::Output> batch) override;
 
  private:
-  env::OutputSink& authentication_;
-  env::OutputSink& authorization_;
+  // Immutable after construction.
+  Range range_;
+  env::OutputSink& inside_;
+  env::OutputSink& outside_;
 };
 
 // An access gate with its connections.

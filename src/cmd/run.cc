@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,7 +40,11 @@ constexpr int kCallsInFlightMax = 32;
 constexpr int kConnectionsSpare = 4;
 // Answers of an API server that is so busy with ours take longer than it takes to gather some.
 constexpr int kGatherCallsMin = 8;
+// One call of a lease is under way at a time, and a connection that hangs is in nobody's way.
+constexpr int kLeaseConnectionsMax = 2;
+constexpr uint64_t kLeaseBytesMax = 2 * 1024 * 1024;
 constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
+constexpr Duration kLookUpEvery = Duration::Seconds(30);
 
 env::LogLevel Level(bool verbose) { return verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo; }
 
@@ -47,6 +52,7 @@ client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) 
   client::Options options;
   options.user_agent = std::move(user_agent);
   options.base_path = endpoint.base_path;
+  options.host = endpoint.where.substr(endpoint.where.rfind('/') + 1);
   options.seed = env::os::Seed();
   return options;
 }
@@ -72,13 +78,29 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // The actor's requests go to `endpoint`.
+  // The actor's requests go to `endpoint`, those of its lease over connections of their own: lists
+  // and writes that hang never stand before a renewal.
   Status Connect(std::unique_ptr<env::Actor> actor, Endpoint& endpoint) {
-    auto transport = net::HttpsClient::Make(endpoint.transport);
+    net::ClientOptions connections = endpoint.transport;
+    connections.clock = [this] { return clock_.now(); };
+    auto transport = net::HttpsClient::Make(connections);
     if (!transport) return std::unexpected(transport.error());
     transport_ = std::move(*transport);
     actor_ = executor_.Add(command_, {}, std::move(actor));
-    executor_.Connect(actor_, *transport_);
+    if (!has_lease_) {
+      executor_.Connect(actor_, *transport_);
+      return {};
+    }
+    connections.connections_max = kLeaseConnectionsMax;
+    connections.body_bytes_max = kLeaseBytesMax;
+    auto of_lease = net::HttpsClient::Make(std::move(connections));
+    if (!of_lease) return std::unexpected(of_lease.error());
+    of_lease_ = std::move(*of_lease);
+    splitter_ =
+        std::make_unique<CallSplitter>(CallSplitter::Range{.first = control::kElectionFirstCall,
+                                                           .end = control::kElectionCallsEnd},
+                                       *of_lease_, *transport_);
+    executor_.Connect(actor_, *splitter_);
     return {};
   }
   // Serves probes (or what is open) to everybody, all else to who has the endpoint's token, to
@@ -93,8 +115,10 @@ class Process {
     if (const Status given = TakeFiles(options.flags, server); !given) return given;
     Result<ClientAuthority> authority = FindClientAuthority(options.flags, endpoint);
     if (!authority) return std::unexpected(authority.error());
-    if (!authority->trouble.empty())
+    if (!authority->trouble.empty()) {
       logger_.Write(env::LogLevel::kWarning, "access", authority->trouble);
+      look_up_ = [this, flags = options.flags, endpoint] { return LookUpAgain(flags, endpoint); };
+    }
     server.client_authority_pem = std::move(authority->pem);
     Result<std::unique_ptr<Delegation>> delegation = Delegation::Make(options.flags, endpoint);
     if (!delegation) return std::unexpected(delegation.error());
@@ -120,20 +144,25 @@ class Process {
     gate_.PassTo(*router_);
     return {};
   }
-  // The actor is asked to stop at the end, and answers kStopExchange.
-  void StopGracefully() { graceful_ = true; }
+  // Before Connect: the actor elects a leader. It is asked to stop at the end, and answers
+  // kStopExchange.
+  void HasLease() { has_lease_ = true; }
   // The actor is asked for a dump on SIGUSR2.
   void DumpOnSignal() { dumps_ = true; }
   int Run() {
     executor_.SetNetwork(gate_);
     executor_.Start();
     if (transport_) transport_->Start(executor_.inbox(actor_));
+    if (of_lease_) of_lease_->Start(executor_.inbox(actor_));
     if (delegation_) delegation_->Start();
     if (server_) server_->Start(*router_);
-    WaitForSignal(Duration::Max(), [this] {
+    const auto dump = [this] {
       if (dumps_) AskToDump(executor_.inbox(actor_));
-    });
-    if (graceful_ && !gate_.AskToStop(executor_.inbox(actor_)))
+    };
+    while (!WaitForSignal(look_up_ ? kLookUpEvery : Duration::Max(), dump)) {
+      if (look_up_()) look_up_ = {};
+    }
+    if (has_lease_ && !gate_.AskToStop(executor_.inbox(actor_)))
       logger_.Write(env::LogLevel::kWarning, command_,
                     "ends without having given the lease back: others wait until it is over");
     Stop();
@@ -144,6 +173,7 @@ class Process {
     executor_.Stop();
     if (delegation_) delegation_->Stop();
     if (transport_) transport_->Stop();
+    if (of_lease_) of_lease_->Stop();
   }
   int Failed(const Error& error) const {
     fmt::print(stderr, "berth {}: {}\n", command_, error.message);
@@ -152,18 +182,34 @@ class Process {
   void Tell(const std::string& text) { logger_.Write(env::LogLevel::kInfo, command_, text); }
 
  private:
+  // Whose certificates count at the port could not be found out so far. True: now it is.
+  bool LookUpAgain(const cli::SchedulerFlags& flags, const Endpoint& endpoint) {
+    const Result<ClientAuthority> authority = FindClientAuthority(flags, endpoint);
+    if (!authority || !authority->trouble.empty()) return false;
+    if (const Status taken = server_->TrustClients(authority->pem); !taken) {
+      logger_.Write(env::LogLevel::kError, "access", taken.error().message);
+    } else {
+      logger_.Write(env::LogLevel::kInfo, "access",
+                    "certificates of clients count from here on: their authority was looked up");
+    }
+    return true;
+  }
+
   const char* command_;
   env::os::Clock clock_;
   env::os::Logger logger_;
   std::unique_ptr<net::HttpsClient> transport_;
+  std::unique_ptr<net::HttpsClient> of_lease_;
+  std::unique_ptr<CallSplitter> splitter_;
   std::unique_ptr<Delegation> delegation_;
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
   StopGate gate_;
   env::os::Executor executor_;
   env::os::ActorId actor_;
-  bool graceful_ = false;
+  bool has_lease_ = false;
   bool dumps_ = false;
+  std::function<bool()> look_up_;  // True: it was found. Null: nothing is to be looked up.
 };
 
 // What --config says, which fits the other options.
@@ -242,7 +288,7 @@ int Run(const cli::RunOptions& options) {
   scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   // As many calls as there are connections: what waits, waits where it can be taken back when the
-  // lease is lost, and the lease's own calls never wait behind it.
+  // lease is lost.
   scheduler.client.calls_in_flight_max = kCallsInFlightMax;
   endpoint->transport.connections_max = kCallsInFlightMax + kConnectionsSpare;
   endpoint->transport.gather_calls_min = kGatherCallsMin;
@@ -257,7 +303,7 @@ int Run(const cli::RunOptions& options) {
     Result<control::LeaderElectionOptions> leader = LeaderOptions(election, scheduler.client);
     if (!leader) return process.Failed(leader.error());
     scheduler.leader_election = *std::move(leader);
-    process.StopGracefully();
+    process.HasLease();
   }
   Status status = process.Connect(
       std::make_unique<control::OperatedScheduler>(std::move(scheduler), std::move(configz)),

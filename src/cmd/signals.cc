@@ -20,6 +20,9 @@ sigset_t Taken() {
 void BlockSignals() {
   const sigset_t set = Taken();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void FailBrokenWrites() {
   std::signal(SIGPIPE, SIG_IGN);
   // Past a limit of file size a write then fails as on a full disk, and is told as that.
   std::signal(SIGXFSZ, SIG_IGN);

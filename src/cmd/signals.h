@@ -6,8 +6,11 @@
 
 namespace berth::cmd {
 
-// SIGINT, SIGTERM and SIGUSR2 are taken by WaitForSignal alone, SIGPIPE and SIGXFSZ by nobody: the
-// write that raised them fails with EPIPE or EFBIG. Call before any thread is made.
+// SIGPIPE and SIGXFSZ end nothing: the write that raised them fails with EPIPE or EFBIG.
+void FailBrokenWrites();
+
+// SIGINT, SIGTERM and SIGUSR2 are taken by WaitForSignal alone: for who calls that; all others end
+// by them. Call before any thread is made.
 void BlockSignals();
 
 // True when SIGINT or SIGTERM came within `timeout`; Duration::Max() waits for ever. On SIGUSR2, by

@@ -16,7 +16,7 @@ namespace berth::cmd {
 namespace {
 
 [[noreturn]] void WriteOverTheLimit() {
-  BlockSignals();
+  FailBrokenWrites();
   const rlimit limit{.rlim_cur = 1, .rlim_max = 1};
   std::FILE* file = std::tmpfile();
   if (file == nullptr || setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
@@ -27,7 +27,7 @@ namespace {
 }
 
 [[noreturn]] void WriteToNobody() {
-  BlockSignals();
+  FailBrokenWrites();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) _exit(1);
   close(ends[0]);
@@ -47,6 +47,16 @@ namespace {
 
 TEST(SignalsDeathTest, ASignalForADumpEndsNothing) {
   EXPECT_EXIT(DumpAndEnd(), testing::ExitedWithCode(0), "");
+}
+
+// A command that only asks or computes ends by Ctrl-C.
+TEST(SignalsDeathTest, WhoWaitsForNoSignalEndsByIt) {
+  const auto interrupted = [] {
+    FailBrokenWrites();
+    raise(SIGINT);
+    _exit(0);
+  };
+  EXPECT_EXIT(interrupted(), testing::KilledBySignal(SIGINT), "");
 }
 
 TEST(SignalsDeathTest, AFileOverItsSizeLimitFailsTheWriteAlone) {

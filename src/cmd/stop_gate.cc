@@ -30,23 +30,36 @@ void StopGate::Take(std::vector<env::Output> batch) {
       network.push_back(std::move(output));
       continue;
     }
+    constexpr int kOk = 200;  // Else the executor answers, whose inbox is full.
     const MutexLock lock(mutex_);
-    stopped_ = true;
+    (respond->response.status == kOk ? stopped_ : refused_) = true;
     wake_.NotifyAll();
   }
   if (network_ != nullptr && !network.empty()) network_->Take(std::move(network));
 }
 
-bool StopGate::AskToStop(env::InputSink& scheduler, Duration patience) {
-  Post(scheduler, control::kStopExchange, "/stop");
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience.ns);
+bool StopGate::WaitForAnswer(SteadyTime end) {
+  // Long enough for an inbox to be worked off.
+  constexpr std::chrono::milliseconds kPause(100);
   const MutexLock lock(mutex_);
-  while (!stopped_) {
+  while (!stopped_ && !refused_) {
     const auto left = end - std::chrono::steady_clock::now();
     if (left <= std::chrono::nanoseconds(0)) return false;
     wake_.WaitFor(mutex_, left);
   }
-  return true;
+  refused_ = false;
+  if (!stopped_) wake_.WaitFor(mutex_, kPause);
+  return stopped_;
+}
+
+bool StopGate::AskToStop(env::InputSink& scheduler, Duration patience) {
+  const SteadyTime end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience.ns);
+  do {
+    // Its refusal comes back on this thread: no lock is held.
+    Post(scheduler, control::kStopExchange, "/stop");
+    if (WaitForAnswer(end)) return true;
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
 }
 
 }  // namespace berth::cmd

@@ -15,17 +15,21 @@ struct Network final : env::OutputSink {
   size_t taken = 0;
 };
 
-env::Respond AnswerTo(env::ExchangeId exchange) {
-  return {.exchange = exchange, .response = {.status = 200, .headers = {}, .body = {}}};
+env::Respond AnswerTo(env::ExchangeId exchange, int status = 200) {
+  return {.exchange = exchange, .response = {.status = status, .headers = {}, .body = {}}};
 }
 
 // Answers as the scheduler does, if it is to.
 struct Scheduler final : env::InputSink {
   void Post(std::vector<env::Input> batch) override {
     EXPECT_EQ(std::get<env::RequestArrived>(batch.at(0)).exchange, control::kStopExchange);
+    ++asked;
+    if (asked <= refuses) return gate->Take({AnswerTo(control::kStopExchange, 429)});
     if (answers) gate->Take({AnswerTo({7}), AnswerTo(control::kStopExchange), AnswerTo({8})});
   }
   StopGate* gate = nullptr;
+  int asked = 0;
+  int refuses = 0;
   bool answers = true;
 };
 
@@ -37,6 +41,16 @@ TEST(StopGate, HearsThatTheSchedulerHasStoppedAndPassesAllElse) {
   scheduler.gate = &gate;
   EXPECT_TRUE(gate.AskToStop(scheduler));
   EXPECT_EQ(network.taken, 2u);
+}
+
+// The lease would be kept, and others would wait for it.
+TEST(StopGate, AFullInboxIsNoStopAndIsAskedAgain) {
+  StopGate gate;
+  Scheduler scheduler;
+  scheduler.gate = &gate;
+  scheduler.refuses = 2;
+  EXPECT_TRUE(gate.AskToStop(scheduler, Duration::Minutes(1)));
+  EXPECT_EQ(scheduler.asked, 3);
 }
 
 TEST(StopGate, ASchedulerThatDoesNotStopIsNotWaitedForLonger) {

@@ -150,7 +150,6 @@ void AccessGate::Take(Instant now, const env::RequestArrived& arrived, env::Outb
   const env::ExchangeId exchange = arrived.exchange;
   const std::string_view target = request.target;
   const std::string_view path = target.substr(0, target.find('?'));
-  if (waiting_.size() >= kWaitingMax) return TooMany(exchange, out);
   if (path.size() > kPathBytesMax)
     return AnswerStatus(exchange, 414, "", "the path is longer than any that is served", out);
   if (request.method == env::Method::kOther)
@@ -169,6 +168,7 @@ void AccessGate::Take(Instant now, const env::RequestArrived& arrived, env::Outb
     waiting.token = *token;
     return Authenticate(now, exchange, std::move(waiting), out);
   }
+  waiting.anonymous = true;
   waiting.requester = {.name = "system:anonymous", .groups = {"system:unauthenticated"}};
   Authorize(now, exchange, std::move(waiting), out);
 }
@@ -178,8 +178,9 @@ void AccessGate::Authenticate(Instant now, env::ExchangeId exchange, Waiting wai
   if (waiting.token.size() > kTokenBytesMax) return Unauthorized(exchange, out);
   const Verdict* known = tokens_.Known(now, waiting.token);
   if (known == nullptr) {
-    if (!tokens_.Put(now, waiting.token, TokenReviewOf(waiting.token), out))
-      return TooMany(exchange, out);
+    const bool put = waiting_.size() < PlacesOf(waiting) &&
+                     tokens_.Put(now, waiting.token, TokenReviewOf(waiting.token), out);
+    if (!put) return TooMany(exchange, out);
     waiting_.insert_or_assign(exchange.value, std::move(waiting));
     return;
   }
@@ -200,7 +201,12 @@ void AccessGate::Authorize(Instant now, env::ExchangeId exchange, Waiting waitin
     return Forbid(exchange, {.who = who, .verb = waiting.verb, .path = waiting.path}, known->reason,
                   out);
   }
-  if (!access_.Put(now, waiting.access, waiting.access, out)) return TooMany(exchange, out);
+  // Reviews outlive those who asked for them and left: they are bounded, too.
+  const size_t places = PlacesOf(waiting);
+  const bool room =
+      waiting_.size() < places && (!waiting.anonymous || access_.under_way() < places);
+  if (!room || !access_.Put(now, waiting.access, waiting.access, out))
+    return TooMany(exchange, out);
   waiting_.insert_or_assign(exchange.value, std::move(waiting));
 }
 

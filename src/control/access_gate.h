@@ -38,11 +38,16 @@ inline constexpr uint64_t kAuthorizationFirstCall = uint64_t{1} << 48;
 //
 // The group system:masters may all. Where the API server does not answer, a token is answered 401
 // and an access 500, within ten seconds each and never from what held once. A server for requests,
-// and a client of two API servers. Bounded: more than kWaitingMax requests at once are answered
-// 429. Who acts as another (impersonation) is refused: kube-scheduler would go by who asks.
+// and a client of two API servers. Bounded: requests that would wait for a review beside as many as
+// may are answered 429, and what is known already never waits. Who shows nothing has the fewest of
+// these places, and a token that nobody has looked up yet not all, so neither keeps out who is
+// known. Who acts as another (impersonation) is refused: kube-scheduler would go by who asks.
 class AccessGate final : public env::Actor {
  public:
+  // Of who has shown a certificate, or a token that is somebody's; of unknown tokens; of nothing.
   static constexpr size_t kWaitingMax = 256;
+  static constexpr size_t kUnknownWaitingMax = 192;
+  static constexpr size_t kAnonymousWaitingMax = 64;
   static constexpr size_t kTokenBytesMax = 16 * 1024;
   static constexpr size_t kPathBytesMax = 2 * 1024;
 
@@ -61,7 +66,13 @@ class AccessGate final : public env::Actor {
     std::string token;    // While that is not known to be whose; else empty.
     Requester requester;  // Else.
     std::string access;   // The review of it that is under way; empty: that of the token is.
+    bool anonymous = false;
   };
+  // How many may wait beside such a one, it included.
+  [[nodiscard]] static size_t PlacesOf(const Waiting& waiting) {
+    if (waiting.anonymous) return kAnonymousWaitingMax;
+    return waiting.token.empty() ? kWaitingMax : kUnknownWaitingMax;
+  }
 
   void Take(Instant now, const env::RequestArrived& arrived, env::Outbox& out);
   // Of who asks; it is answered, or waits.

@@ -243,8 +243,8 @@ TEST(AccessGate, WhileTheApiServerIsAwayNobodyIsLetInAndNothingHangs) {
     rig.Pass(Duration::Seconds(11));
     EXPECT_EQ(rig.StatusOf(1), 401);
     EXPECT_EQ(rig.StatusOf(2), 500);
-    EXPECT_EQ(rig.BodyOf(2),
-              "Internal Server Error: \"/metrics\": the API server does not answer\n");
+    EXPECT_EQ(rig.BodyOf(2), fmt::format("Internal Server Error: \"/metrics\": {}\n",
+                                         client::TextOf(failure, "")));
     EXPECT_LE(rig.losses, 10) << "five attempts each";
     EXPECT_EQ(rig.gate.waiting(), 0U);
     EXPECT_EQ(rig.gate.wake_at(), Instant::Never());
@@ -310,7 +310,7 @@ TEST(AccessGate, AnswersThatAreNoneLetNobodyIn) {
 TEST(AccessGate, WhatIsAskedAtOnceIsBounded) {
   Rig rig;
   for (uint64_t i = 1; i <= 1'000; ++i) rig.AskAs(i, fmt::format("guess-{}", i));
-  EXPECT_EQ(rig.gate.waiting(), AccessGate::kWaitingMax);
+  EXPECT_EQ(rig.gate.waiting(), AccessGate::kUnknownWaitingMax);
   EXPECT_EQ(rig.StatusOf(1'000), 429);
   EXPECT_EQ(env::FindHeader(rig.answers.at(1'000).headers, "retry-after"), "1");
   rig.Serve();
@@ -318,7 +318,7 @@ TEST(AccessGate, WhatIsAskedAtOnceIsBounded) {
   // Also those that wait for one review.
   Rig of_one;
   for (uint64_t i = 1; i <= 1'000; ++i) of_one.AskAs(i, "good");
-  EXPECT_EQ(of_one.gate.waiting(), AccessGate::kWaitingMax);
+  EXPECT_EQ(of_one.gate.waiting(), AccessGate::kUnknownWaitingMax);
   EXPECT_EQ(of_one.StatusOf(1'000), 429);
   of_one.Serve();
   EXPECT_EQ(of_one.StatusOf(1), kLetIn);
@@ -340,6 +340,60 @@ TEST(AccessGate, WhatIsAskedAtOnceIsBounded) {
   rig.Ask(2'003, "/metrics", {{"authorization", "Bearer root"}, {"impersonate-user", "dev"}});
   EXPECT_EQ(rig.StatusOf(2'003), 403);
   EXPECT_TRUE(rig.sent.empty());
+}
+
+// Floods of who shows nothing, and of guessed tokens, while the API server hangs.
+TEST(AccessGate, WhoIsKnownHasPlacesThatFloodsDoNotTake) {
+  Rig rig;
+  rig.AskAs(1, "good");
+  rig.Serve();
+  ASSERT_EQ(rig.StatusOf(1), kLetIn);
+  // Each asks for another path, and half of them leave: their reviews go on.
+  for (uint64_t i = 1'000; i < 2'000; ++i) {
+    rig.Ask(i, fmt::format("/{}", i));
+    if (i % 2 == 0) rig.Step(env::ExchangeAbandoned{{i}});
+  }
+  EXPECT_LE(rig.gate.waiting(), AccessGate::kAnonymousWaitingMax);
+  EXPECT_LE(rig.sent.size(), AccessGate::kAnonymousWaitingMax);
+  EXPECT_EQ(rig.StatusOf(1'999), 429);
+  // What is known is answered, a token is looked up.
+  rig.AskAs(2, "good");
+  EXPECT_EQ(rig.StatusOf(2), kLetIn);
+  rig.AskAs(3, "dev");
+  EXPECT_EQ(rig.StatusOf(3), 0);
+  for (uint64_t i = 2'000; i < 3'000; ++i) rig.AskAs(i, fmt::format("guess-{}", i));
+  EXPECT_EQ(rig.StatusOf(2'999), 429);
+  rig.AskAs(4, "good");
+  EXPECT_EQ(rig.StatusOf(4), kLetIn);
+  // Of a known token another right is asked for, and a certificate's.
+  rig.AskAs(5, "good", "/configz");
+  EXPECT_EQ(rig.StatusOf(5), 0);
+  rig.Ask(6, "/metrics", {}, {.user = "dev", .groups = {}});
+  EXPECT_EQ(rig.StatusOf(6), 0);
+  rig.Serve();
+  EXPECT_EQ(rig.StatusOf(3), 403);
+  EXPECT_EQ(rig.StatusOf(5), 403);
+  EXPECT_EQ(rig.StatusOf(6), 403);
+  EXPECT_EQ(rig.gate.waiting(), 0U);
+}
+
+// Nobody asks any more: a token is not held longer than what is known of it.
+TEST(Reviews, WhatHasEndedIsForgotten) {
+  Reviews reviews({.kind = Reviews::Kind::kToken});
+  Instant now = Instant::FromSeconds(1'800'000'000);
+  env::Outbox out;
+  std::vector<Reviews::Ended> ended;
+  ASSERT_TRUE(reviews.Put(now, "secret", "{}", out));
+  reviews.Handle(now,
+                 env::Response{.call = std::get<env::SendRequest>(out.at(0)).call,
+                               .response = {.status = 201, .body = Bytes("{}")}},
+                 out, ended);
+  EXPECT_EQ(reviews.kept(), 1U);
+  EXPECT_EQ(reviews.wake_at(), now + Duration::Seconds(10));
+  now = reviews.wake_at();
+  reviews.Handle(now, env::Tick{}, out, ended);
+  EXPECT_EQ(reviews.kept(), 0U);
+  EXPECT_EQ(reviews.wake_at(), Instant::Never());
 }
 
 TEST(Reviews, OfManyAnswersThoseThatEndLastAreKept) {

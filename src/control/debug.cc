@@ -592,8 +592,9 @@ env::HttpResponse Ledger(const Scheduler& scheduler, std::string_view target) {
 env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest& request) {
   const std::string_view target = request.target;
   const std::string_view path = target.substr(0, target.find('?'));
-  if (request.method != env::Method::kGet) {
-    return Problem(405, "MethodNotAllowed", "only GET is served here");
+  // Of a HEAD the transport leaves out the body.
+  if (request.method != env::Method::kGet && request.method != env::Method::kHead) {
+    return Problem(405, "MethodNotAllowed", "only GET and HEAD are served here");
   }
   if (path == "/debug/why" && !Parameter(target, "workload").empty())
     return WhyWorkload(scheduler, Parameter(target, "workload"));
@@ -602,7 +603,7 @@ env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest
   if (path == "/debug/why") return Why(scheduler, Parameter(target, "pod"));
   if (path == "/debug/ledger") return Ledger(scheduler, target);
   if (path == "/debug/queues") return AnswerJson(QueuesJson(scheduler));
-  if (path == "/metrics") return Answer(200, "text/plain; version=0.0.4", MetricsText(scheduler));
+  if (path == "/metrics") return Answer(200, kMetricsType, MetricsText(scheduler));
   if (std::optional<env::HttpResponse> probe = AnswerProbe(scheduler, target))
     return *std::move(probe);
   return Problem(404, "NotFound", fmt::format("nothing is served at {}", path));

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <string_view>
+
 #include "env/http.h"
 
 namespace berth::control {
 
 class Scheduler;
+
+// The content type of /metrics, and of nothing else.
+inline constexpr std::string_view kMetricsType = "text/plain; version=0.0.4";
 
 // Answers GET /debug/why?pod=NAMESPACE/NAME, ?podgroup=NAMESPACE/NAME or ?workload=NAMESPACE/NAME
 // (debug_workload.h), /debug/ledger, also of a ?node=NAME, ?queue=NAME or ?workload=NAMESPACE/NAME

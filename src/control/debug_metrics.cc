@@ -120,11 +120,13 @@ void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
   }
   uint64_t gated = 0;
   uint64_t assumed = 0;
+  uint64_t placed = 0;  // With a node.
   for (uint32_t row = 0; row < state.pods().size(); ++row) {
     const model::PodId pod{row};
     if (!state.pods().used(pod)) continue;
     const model::PodStage stage = model::StageOf(state.pods().at(pod));
     if (stage == model::PodStage::kGated) ++gated;
+    if (stage != model::PodStage::kFinished && state.pods().at(pod).node.valid()) ++placed;
     if (stage == model::PodStage::kInFlight || stage == model::PodStage::kAccepted ||
         stage == model::PodStage::kUnresolved)
       ++assumed;
@@ -138,11 +140,11 @@ void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
   for (const auto& [queue, count] : queues)
     metrics.Value(fmt::format("scheduler_pending_pods{{queue=\"{}\"}}", queue), count);
   metrics.Family("scheduler_cache_size", "gauge",
-                 "Nodes, pods, and pods whose binding is not seen yet.");
+                 "Nodes, pods that are on one or assumed to be, and the assumed among them.");
   const std::array<std::pair<std::string_view, uint64_t>, 3> sizes = {
       {{"assumed_pods", assumed},
        {"nodes", state.nodes().present_count()},
-       {"pods", state.pods().live()}}};
+       {"pods", placed + assumed}}};
   for (const auto& [type, count] : sizes)
     metrics.Value(fmt::format("scheduler_cache_size{{type=\"{}\"}}", type), count);
 }
@@ -289,6 +291,34 @@ void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
   PromiseMetrics(scheduler.engine().state(), metrics);
 }
 
+// As client-go counts them.
+void RequestMetrics(const client::Client& client, Metrics& metrics) {
+  metrics.Family("rest_client_requests_total", "counter",
+                 "Requests of the scheduler by status, method and host.");
+  for (const auto& [what, count] : client.answers()) {
+    metrics.Value(fmt::format(R"(rest_client_requests_total{{code="{}",host="{}",method="{}"}})",
+                              what.first == 0 ? std::string("<error>") : std::to_string(what.first),
+                              client.options().host, ToString(what.second)),
+                  count);
+  }
+}
+
+void RefusedWritesMetrics(const RefusedWrites& writes, Metrics& metrics) {
+  metrics.Family("berth_writes_failed_total", "counter",
+                 "Writes that were refused (a missing right, an invalid object) or are of unknown "
+                 "fate, by what they do to what.");
+  for (const auto& [kind, counts] : writes.counts()) {
+    const std::array<std::pair<std::string_view, uint64_t>, 2> outcomes = {
+        {{"refused", counts.refused}, {"unknown", counts.unknown}}};
+    for (const auto& [outcome, count] : outcomes) {
+      metrics.Value(
+          fmt::format(R"(berth_writes_failed_total{{outcome="{}",resource="{}",verb="{}"}})",
+                      outcome, kind.second, kind.first),
+          count);
+    }
+  }
+}
+
 }  // namespace
 
 std::string MetricsText(const Scheduler& scheduler) {
@@ -340,6 +370,8 @@ std::string MetricsText(const Scheduler& scheduler) {
   metrics.Counter("berth_events_total", "Events written.", status.events);
   metrics.Counter("berth_events_dropped_total", "Events that found the queue full.",
                   status.events_dropped);
+  RefusedWritesMetrics(scheduler.refused_writes(), metrics);
+  RequestMetrics(scheduler.client(), metrics);
   metrics.Gauge("berth_calls_in_flight", "Calls to the API server on their way.",
                 scheduler.client().calls_in_flight());
   return metrics.Take();

@@ -98,7 +98,8 @@ struct DumpRig {
   std::vector<std::string> Compared() {
     std::vector<std::string> out;
     for (const std::string& line : logs) {
-      if (line.starts_with("comparison")) out.push_back(Shown(line).substr(29));
+      if (const std::string shown = Shown(line); shown.starts_with("comparison"))
+        out.push_back(shown.substr(29));
     }
     logs.clear();
     return out;
@@ -164,6 +165,16 @@ TEST(ObjectComparison, NamesEachDifferenceThatStands) {
           "pod ns/big (u-big) is nominated to \"n1\", and known to be to \"\"",
           "pod ns/new (u-new) is not known", "pod ns/x (u-x) is known, and gone",
           "ends pods=4 nodes=2 differences=6"}));
+}
+
+// It is there: that it can't be read is not that it is gone.
+TEST(ObjectComparison, OfNodesThatCannotBeReadNothingIsSaid) {
+  DumpRig rig;
+  const std::string unreadable =
+      R"({"metadata":{"name":"n1","uid":"u-n1","resourceVersion":"2"},"spec":[]})";
+  rig.Ask();
+  rig.List(rig.pods, {unreadable});
+  EXPECT_EQ(rig.Compared(), std::vector<std::string>{"ends pods=3 nodes=0 differences=0"});
 }
 
 TEST(ObjectComparison, WhatIsOverAtTheSecondLookIsNoDifference) {

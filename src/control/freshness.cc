@@ -1,14 +1,19 @@
 #include "control/freshness.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "client/known_set.h"
 #include "codec/scan.h"
+#include "control/say.h"
 
 namespace berth::control {
 
 void FreshnessBarrier::Begin(Instant now, client::Client& client, env::Outbox& out) {
   behind_.clear();
+  told_.clear();
   for (uint32_t i = 0; i < client.watches_count(); ++i) {
     if (client.watch({i}).stopped()) continue;
     Ask(now, behind_.emplace_back(Behind{.watch = {i}, .version = {}}), client, out);
@@ -26,13 +31,20 @@ void FreshnessBarrier::Ask(Instant now, Behind& behind, client::Client& client, 
   behind.call = client.Call(now, std::move(request), out).value;
 }
 
-bool FreshnessBarrier::OnCallDone(Instant now, const client::CallDone& done) {
+bool FreshnessBarrier::OnCallDone(Instant now, const client::CallDone& done,
+                                  const client::Client& client, env::Outbox& out) {
   const auto at = std::ranges::find(behind_, done.call.value, &Behind::call);
   if (done.call.value == 0 || at == behind_.end()) return false;
   at->call = 0;
   at->at = now + kPatience;
   if (done.outcome == client::Outcome::kGone) at->absent = true;
-  if (done.outcome != client::Outcome::kDone) return true;
+  if (done.outcome != client::Outcome::kDone) {
+    std::string text =
+        fmt::format("decisions wait: the version of {} can't be had: {}",
+                    client.watch(at->watch).options().resource.plural, client::WhyOf(done));
+    if (!at->absent && text != told_) Say(out, env::LogLevel::kWarning, told_ = std::move(text));
+    return true;
+  }
   at->version =
       codec::StringMember(codec::Member(done.response.body.view(), "metadata"), "resourceVersion");
   return true;

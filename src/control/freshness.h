@@ -31,8 +31,9 @@ class FreshnessBarrier {
   // Whether anything is still to be made fresh.
   [[nodiscard]] bool stands() const { return !behind_.empty(); }
 
-  // False: the call was none of these.
-  bool OnCallDone(Instant now, const client::CallDone& done);
+  // False: the call was none of these. `out`: where what keeps it standing is told, once.
+  bool OnCallDone(Instant now, const client::CallDone& done, const client::Client& client,
+                  env::Outbox& out);
   // To be called after each input of the client.
   void Pump(Instant now, client::Client& client, env::Outbox& out);
   [[nodiscard]] Instant wake_at() const;
@@ -51,6 +52,7 @@ class FreshnessBarrier {
   [[nodiscard]] static bool IsFresh(const Behind& behind, const client::Client& client);
 
   std::vector<Behind> behind_;
+  std::string told_;  // The last line of the log.
 };
 
 }  // namespace berth::control

@@ -23,13 +23,11 @@ constexpr int64_t kReleasedSeconds = 1;
 // The longest wait to acquire is 1 + 1.2 times the retry period.
 constexpr int64_t kJitterTenths = 12;
 constexpr Duration kTimeoutMin = Duration::Seconds(1);
-// Calls of the actor's other clients begin far below.
-constexpr uint64_t kFirstCall = uint64_t{1} << 48;
 
 client::Options ClientOptions(const LeaderElectionOptions& options) {
   client::Options client = options.client;
   client.user_agent += "/leader-election";
-  client.first_call = kFirstCall;
+  client.first_call = kElectionFirstCall;
   // Without a connection it is asked again as soon as a try is due.
   client.backoff_max = std::min(client.backoff_max, options.retry_period);
   client.backoff_initial = std::min(client.backoff_initial, client.backoff_max);
@@ -179,8 +177,12 @@ void LeaderElection::Wait(Instant now) {
   phase_ = Phase::kWaiting;
   at_ = now;
   if (releases_) return;
+  // A slow answer must not make renewals rarer: the deadline counts from when one left.
+  if (leads_) {
+    at_ = std::max(now, sent_at_ + options_.retry_period);
+    return;
+  }
   at_ = now + options_.retry_period;
-  if (leads_) return;
   const int64_t jitter = options_.retry_period.ns / 10 * kJitterTenths;
   at_ = at_ + Duration{prng_.Between(0, std::max<int64_t>(jitter, 0))};
 }
@@ -281,10 +283,7 @@ void LeaderElection::OnRead(Instant now, const client::CallDone& done, env::Outb
                                   : fmt::format("it was taken by {}", record_.holder),
            out);
   } else {
-    const std::string why = client::StatusOf(done.response).message;
-    Tell(env::LogLevel::kWarning,
-         fmt::format("it can't be read: {}", why.empty() ? client::ToString(done.outcome) : why),
-         out);
+    Tell(env::LogLevel::kWarning, fmt::format("it can't be read: {}", client::WhyOf(done)), out);
     return Wait(now);
   }
   if (releases_) {
@@ -337,10 +336,8 @@ void LeaderElection::OnWritten(Instant now, const client::CallDone& done, env::O
   // What doesn't take a new lease is its namespace.
   const bool nowhere = document_.empty() && done.outcome == client::Outcome::kGone;
   if (!moved || nowhere) {
-    const std::string why = client::StatusOf(done.response).message;
     Tell(env::LogLevel::kWarning,
-         fmt::format("it can't be {}: {}", leads_ ? "renewed" : "acquired",
-                     why.empty() ? client::ToString(done.outcome) : why),
+         fmt::format("it can't be {}: {}", leads_ ? "renewed" : "acquired", client::WhyOf(done)),
          out);
   }
   Wait(now);

@@ -13,6 +13,11 @@
 
 namespace berth::control {
 
+// The calls of an election are those from the first of these on, below the second: the process may
+// give them connections of their own. Calls of an actor's other clients begin far below, or above.
+inline constexpr uint64_t kElectionFirstCall = uint64_t{1} << 48;
+inline constexpr uint64_t kElectionCallsEnd = uint64_t{1} << 49;
+
 // One of several replicas leads: the one that a Lease names
 // (https://kubernetes.io/docs/concepts/architecture/leases/#leader-election). As client-go's leader
 // election writes and reads it, so that a replica of either kind keeps the other out.
@@ -24,7 +29,7 @@ struct LeaderElectionOptions {
   Duration lease_duration = Duration::Seconds(15);
   // How long after the last renewal that came true its holder still acts.
   Duration renew_deadline = Duration::Seconds(10);
-  // Between attempts to renew it; up to 2.2 times as long between those to acquire it.
+  // From one attempt to renew it to the next; between those to acquire it up to 2.2 times as long.
   Duration retry_period = Duration::Seconds(2);
   client::Options client = {};  // Its requests never wait behind others of the actor.
   // Test code only: the defect "the leader acts until it is told that it is none".
@@ -75,6 +80,11 @@ class LeaderElection {
   void Release(Instant now, env::Outbox& out);
 
   [[nodiscard]] bool leads() const { return leads_; }
+  // Of what it decides no write may leave at this instant or later, unless the lease is renewed by
+  // then. REQUIRES: leads.
+  [[nodiscard]] Instant leads_until() const {
+    return options_.planted_trusts_itself ? Instant::Never() : Deadline();
+  }
   // Released, or there was nothing to release: nothing more is done.
   [[nodiscard]] bool over() const { return phase_ == Phase::kOver; }
   // Who holds the lease, as it was seen last.

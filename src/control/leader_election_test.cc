@@ -149,6 +149,22 @@ TEST(LeaderElection, AfterAPauseItDoesNotLeadWhateverIsHeardFirst) {
   EXPECT_FALSE(a.election.leads());
 }
 
+// The next one is due a retry period after the last one left, or at once.
+TEST(LeaderElection, SlowAnswersDoNotMakeRenewalsRarer) {
+  Server server;
+  Replica a(Of("a"));
+  a.Run(server, Duration::Seconds(1));
+  for (int i = 0; i < 5; ++i) {
+    a.now = a.election.wake_at();
+    a.Tick();
+    const Instant sent = a.now;
+    a.now = a.now + Duration::Milliseconds(i < 3 ? 1'500 : 3'000);
+    a.AnswerFrom(server);
+    EXPECT_EQ(a.election.wake_at(), std::max(a.now, sent + Duration::Seconds(2)));
+    EXPECT_TRUE(a.election.leads());
+  }
+}
+
 // The deadline counts from when the renewal left: an answer that took long gives less.
 TEST(LeaderElection, ARenewalThatTookLongCountsFromWhenItLeft) {
   LeaseServer server;

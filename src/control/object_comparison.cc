@@ -77,7 +77,10 @@ void ObjectComparison::Read(std::string_view item) {
   }
   codec::Decoder decoder;
   const auto node = decoder.Node(item);
-  if (!node) return;  // The scheduler can't use it either, and has said so.
+  if (!node) {  // The scheduler can't use it either, and has said so.
+    unread_.insert(identity->name);
+    return;
+  }
   model::Vocabulary vocabulary;
   const model::NodeUpsert facts = translate::NodeFacts(*node, vocabulary);
   NodeSeen seen{.uid = facts.uid, .unschedulable = facts.unschedulable, .allocatable = {}};
@@ -94,8 +97,7 @@ bool ObjectComparison::OnCallDone(Instant now, const client::CallDone& done,
   if (call_ == 0 || done.call.value != call_) return false;
   call_ = 0;
   if (done.outcome != client::Outcome::kDone) {
-    const std::string why = client::StatusOf(done.response).message;
-    Fail(why.empty() ? client::ToString(done.outcome) : why, out);
+    Fail(client::WhyOf(done), out);
     return true;
   }
   const std::string_view body = done.response.body.view();
@@ -127,6 +129,7 @@ void ObjectComparison::Finish(Instant now, const Scheduler& scheduler, env::Outb
   const size_t nodes = nodes_.size();
   pods_.clear();
   nodes_.clear();
+  unread_.clear();
   of_nodes_ = false;
   if (!second_ && !differences.empty()) {
     found_ = std::move(differences);
@@ -222,7 +225,7 @@ void ObjectComparison::CompareNodes(const Scheduler& scheduler,
     const model::NodeId node{row};
     if (!state.nodes().used(node) || !state.nodes().present(node)) continue;
     const std::string_view node_name = state.NameOf(state.nodes().name(node));
-    if (!nodes_.contains(node_name))
+    if (!nodes_.contains(node_name) && !unread_.contains(node_name))
       differences.insert(fmt::format("node {} is known, and gone", node_name));
   }
 }
@@ -238,6 +241,8 @@ void ObjectComparison::AddTo(Hasher& hasher) const {
   hasher.Add(pods_.size());
   for (const auto& [uid, pod] : pods_)
     hasher.Add(uid).Add(pod.key).Add(pod.node).Add(pod.nominated).Add(pod.terminal);
+  hasher.Add(unread_.size());
+  for (const std::string& name : unread_) hasher.Add(name);
   hasher.Add(nodes_.size());
   for (const auto& [name, node] : nodes_)
     hasher.Add(name).Add(node.uid).Add(node.unschedulable).Add(node.allocatable.size());

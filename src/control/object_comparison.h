@@ -64,6 +64,7 @@ class ObjectComparison {
 
   std::map<std::string, PodSeen, std::less<>> pods_;    // By uid.
   std::map<std::string, NodeSeen, std::less<>> nodes_;  // By name.
+  std::set<std::string, std::less<>> unread_;           // Nodes that are there and can't be read.
   std::set<std::string> found_;                         // At the first look.
   bool of_nodes_ = false;                               // It lists nodes, the pods are read.
   bool second_ = false;

@@ -12,8 +12,8 @@
 namespace berth::control {
 namespace {
 
-// Calls of the scheduler's own clients begin far below.
-constexpr uint64_t kFirstCall = uint64_t{1} << 49;
+// Calls of the scheduler's own clients begin below.
+constexpr uint64_t kFirstCall = kElectionCallsEnd;
 
 client::Options ClientOptions(client::Options options) {
   options.user_agent += "/comparison";
@@ -52,7 +52,8 @@ bool OperatedScheduler::Answer(Instant now, const env::RequestArrived& arrived, 
   }
   const std::string_view target = arrived.request.target;
   if (target.substr(0, target.find('?')) != "/configz") return false;
-  if (arrived.request.method != env::Method::kGet) return false;
+  if (arrived.request.method != env::Method::kGet && arrived.request.method != env::Method::kHead)
+    return false;
   out.emplace_back(env::Respond{
       .exchange = arrived.exchange,
       .response = {

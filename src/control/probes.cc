@@ -15,16 +15,30 @@ namespace {
 
 struct Check {
   std::string_view name;
-  std::string_view failure;  // Empty: it passes.
+  std::string failure;  // Empty: it passes.
 };
+
+// Longer than a server takes to come to know a role.
+constexpr Duration kRefusedMax = Duration::Minutes(1);
+
+std::string FailureOfSync(const Scheduler& scheduler) {
+  if (!scheduler.synced()) return "the cluster is still being listed";
+  const client::Client& client = scheduler.client();
+  for (uint32_t i = 0; i < client.watches_count(); ++i) {
+    const client::WatchState& watch = client.watch({i});
+    if (watch.refused_for() < kRefusedMax) continue;
+    return fmt::format("the API server has refused to watch {} for {} s",
+                       watch.options().resource.plural, watch.refused_for().seconds());
+  }
+  return "";
+}
 
 std::vector<Check> ChecksOf(const Scheduler& scheduler, std::string_view probe) {
   std::vector<Check> checks;
   if (probe != "livez" && scheduler.election() != nullptr)
     checks.push_back({.name = "leaderElection", .failure = {}});
   if (probe == "readyz") {
-    checks.push_back({.name = "informer-sync",
-                      .failure = scheduler.synced() ? "" : "the cluster is still being listed"});
+    checks.push_back({.name = "informer-sync", .failure = FailureOfSync(scheduler)});
     checks.push_back(
         {.name = "shutdown", .failure = scheduler.stopping() ? "process is shutting down" : ""});
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -40,6 +41,20 @@ TEST(Probes, SayOkAndWithVerboseWhatWasLookedAt) {
   EXPECT_EQ(alone.Get("/healthz?verbose"), "[+]ping ok\nhealthz check passed\n");
 }
 
+// As load balancers ask.
+TEST(Probes, AnswerHeadAsGet) {
+  Rig rig;
+  rig.Start({}, {});
+  for (const auto& [method, status] :
+       {std::pair{env::Method::kHead, 200}, {env::Method::kPost, 405}}) {
+    rig.Step(env::RequestArrived{
+        .exchange = {1},
+        .peer = {},
+        .request = {.method = method, .target = "/readyz", .headers = {}, .body = {}}});
+    EXPECT_EQ(rig.response.status, status);
+  }
+}
+
 TEST(Probes, NameWhatFailsAndWithholdTheReason) {
   Rig rig(WithElection());
   rig.Tick();
@@ -59,6 +74,37 @@ TEST(Probes, NameWhatFailsAndWithholdTheReason) {
   EXPECT_EQ(rig.Get("/livez?exclude=x&exclude=y&verbose"),
             "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"x\",\"y\"\n"
             "livez check passed\n");
+}
+
+// What is known is as old as the last list.
+TEST(Probes, WhoseWatchIsRefusedForLongIsNotReady) {
+  Rig rig;
+  rig.Start({}, {});
+  rig.Step(env::StreamEnded{rig.streams["pods"]});
+  env::SendRequest watch;
+  for (int seconds = 0; seconds < 120; ++seconds) {
+    rig.Pass(Duration::Seconds(1));
+    const env::SendRequest list = rig.TakeOf("/pods?fieldSelector");
+    if (list.call.value != 0) rig.Answer(list, 200, ListJson({}));
+    watch = rig.TakeOf("/pods?watch");
+    if (watch.call.value != 0) rig.Answer(watch, 403, "{}");
+    const std::string ready = rig.Get("/readyz");
+    EXPECT_TRUE(seconds >= 50 || ready == "ok") << seconds << " s: " << ready;
+  }
+  EXPECT_TRUE(rig.Get("/readyz/informer-sync")
+                  .starts_with("internal server error: the API server has refused to watch pods "
+                               "for "))
+      << rig.response.body.view();
+  EXPECT_EQ(std::ranges::count_if(
+                rig.logs, [](const std::string& line) { return line.contains("watch of pods"); }),
+            1);
+  while ((watch = rig.TakeOf("/pods?watch")).call.value == 0) {
+    rig.Pass(Duration::Seconds(1));
+    const env::SendRequest list = rig.TakeOf("/pods?fieldSelector");
+    if (list.call.value != 0) rig.Answer(list, 200, ListJson({}));
+  }
+  rig.Answer(watch, 200, "");
+  EXPECT_EQ(rig.Get("/readyz"), "ok");
 }
 
 TEST(Probes, WhoIsToStopIsNotReady) {
@@ -99,7 +145,7 @@ TEST(Metrics, AreNamedAndDividedAsKubeSchedulers) {
         "scheduler_pending_pods{queue=\"backoff\"} 0\n",
         "scheduler_pending_pods{queue=\"gated\"} 1\n",
         "scheduler_pending_pods{queue=\"unschedulable\"} 1\n",
-        "scheduler_cache_size{type=\"nodes\"} 1\n", "scheduler_cache_size{type=\"pods\"} 4\n",
+        "scheduler_cache_size{type=\"nodes\"} 1\n", "scheduler_cache_size{type=\"pods\"} 2\n",
         "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
         "result=\"scheduled\",le=\"0.002\"} 0\n",
         "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","

@@ -213,6 +213,7 @@ void Reviews::Handle(Instant now, const env::Input& input, env::Outbox& out,
     if (const auto* done = std::get_if<client::CallDone>(&event)) OnCallDone(now, *done, ended);
   }
   if (!std::holds_alternative<env::Tick>(input)) return;
+  std::erase_if(kept_, [&](const auto& entry) { return entry.second.until <= now; });
   for (auto it = under_way_.begin(); it != under_way_.end();) {
     UnderWay& review = it->second;
     if (review.give_up <= now) {
@@ -250,10 +251,7 @@ void Reviews::OnCallDone(Instant now, const client::CallDone& done, std::vector<
     return;
   }
   const int status = done.response.status;
-  const std::string told = client::StatusOf(done.response).message;
-  review.trouble = !told.empty() ? told
-                   : status != 0 ? fmt::format("the API server answers {}", status)
-                                 : "the API server does not answer";
+  review.trouble = client::WhyOf(done);
   const bool for_now = status == 0 || status == 429 || status >= 500;
   Duration pause = kFirstPause;
   for (uint32_t i = 1; i < review.attempts; ++i) pause = Duration{pause.ns / 2 * 3};
@@ -269,9 +267,6 @@ void Reviews::Keep(Instant now, const std::string& key, const Verdict& verdict) 
   const Duration holds = verdict.yes ? options_.yes_holds : options_.no_holds;
   if (holds <= Duration{}) return;
   if (kept_.size() >= kKeptMax) {
-    std::erase_if(kept_, [&](const auto& entry) { return entry.second.until <= now; });
-  }
-  if (kept_.size() >= kKeptMax) {
     kept_.erase(
         std::ranges::min_element(kept_, {}, [](const auto& entry) { return entry.second.until; }));
   }
@@ -284,6 +279,7 @@ Instant Reviews::wake_at() const {
     at = std::min(at, review.give_up);
     if (review.call == 0) at = std::min(at, review.again_at);
   }
+  for (const auto& [key, kept] : kept_) at = std::min(at, kept.until);
   return at;
 }
 

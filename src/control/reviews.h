@@ -43,13 +43,13 @@ struct Verdict {
                                          std::string_view path);
 
 // Reviews of one kind that the API server is asked for. Answers hold for a while, as in
-// kube-scheduler; that there was none is never kept. What is asked for again while it is under way
-// is put once.
+// kube-scheduler, and are forgotten then, tokens with them; that there was none is never kept. What
+// is asked for again while it is under way is put once.
 //
 // A review that was not answered, or with 429 or 5xx, is put again in 500 ms, 750 ms, ..., at most
 // five times in ten seconds (it changes nothing, so it may be repeated); then it has failed. So the
 // API server's absence costs those who ask, and nobody else. Bounded: 256 under way, 512 kept.
-// A copyable value. Cost: O(log kept) a question, O(kept) where room has to be made.
+// A copyable value. Cost: O(log kept) a question, O(kept) a step.
 class Reviews {
  public:
   static constexpr Duration kPatience = Duration::Seconds(10);

@@ -240,11 +240,14 @@ void Scheduler::On(Instant now, const client::Synced& event, env::Outbox& out) {
 
 void Scheduler::On(Instant now, const client::WatchTrouble& event, env::Outbox& out) {
   (void)now;
+  if (event.repeated) return;
   Say(out, env::LogLevel::kWarning,
       event.status == 0 ? event.message : fmt::format("{} ({})", event.message, event.status));
 }
 
 void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out) {
+  if (auto refused = refused_writes_.Note(now, event))
+    Say(out, env::LogLevel::kError, *std::move(refused));
   if (const auto result = status_.OnCallDone(now, event)) return OnNomination(now, *result, out);
   if (const auto result = evictor_.OnCallDone(now, event)) return OnEviction(now, *result, out);
   if (const auto read = reads_.find(event.call.value); read != reads_.end()) {
@@ -255,7 +258,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     FollowUp(engine_.state().FindPod(what.pod.uid));
     return;
   }
-  if (barrier_.OnCallDone(now, event) || groups_.OnCallDone(now, event)) return;
+  if (barrier_.OnCallDone(now, event, client_, out) || groups_.OnCallDone(now, event)) return;
   if (volumes_) {
     if (const auto watch = volumes_->WatchOf(event.call))
       return OnVolumeWrite(now, *watch, event, out);
@@ -458,22 +461,14 @@ void Scheduler::OnWaitingPod(const api::Pod& pod) {
 
 void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (volumes_) volumes_->NoteNodes();
-  if (event.change == client::Change::kDeleted) {
-    Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
-    left_out_.erase(event.name);
-    for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
-      Withdrawn(now, attempt);
-    }
-    if (!volumes_) return;
-    for (const Binder::Attempt& attempt : volumes_->WithdrawNode(event.name))
-      Withdrawn(now, attempt);
-    return ApplyAssumed(out);
-  }
+  if (event.change == client::Change::kDeleted) return RemoveNode(now, event, out);
   const auto node = decoder_.Node(event.object.view());
   if (!node) {
     ++counters_.undecodable;
-    Say(out, env::LogLevel::kError, fmt::format("node {}: {}", event.name, node.error().message));
-    return;
+    Say(out, env::LogLevel::kError,
+        fmt::format("node {} is not used: {}", event.name, node.error().message));
+    // What it was before is no reason to use it: it may be cordoned, or smaller.
+    return RemoveNode(now, event, out);
   }
   const uint32_t kinds = engine_.vocabulary().resources.size();
   std::vector<std::string> left_out;
@@ -482,6 +477,18 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
   Apply(facts);
   NoteLeftOut(event.name, left_out, out);
   if (engine_.vocabulary().resources.size() > kinds) ReadAgain(now, out);
+}
+
+// Its pods stay charged to its name.
+void Scheduler::RemoveNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
+  left_out_.erase(event.name);
+  for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
+    Withdrawn(now, attempt);
+  }
+  if (!volumes_) return;
+  for (const Binder::Attempt& attempt : volumes_->WithdrawNode(event.name)) Withdrawn(now, attempt);
+  ApplyAssumed(out);
 }
 
 void Scheduler::OnBudget(const client::ObjectEvent& event, env::Outbox& out) {

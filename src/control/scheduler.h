@@ -17,6 +17,7 @@
 #include "control/groups.h"
 #include "control/leader_election.h"
 #include "control/quota.h"
+#include "control/refused_writes.h"
 #include "control/scheduling_metrics.h"
 #include "control/spread_defaults.h"
 #include "control/status_writer.h"
@@ -78,6 +79,8 @@ struct SchedulerOptions {
   bool planted_keep_refused = false;
   // Test code only: "who begins to lead decides on what it knows".
   bool planted_no_barrier = false;
+  // Test code only: "a write that was decided in time leaves at any time".
+  bool planted_no_deadline = false;
 };
 
 // A pod that the scheduler can't take as it is: not readable, or asking for more than the model
@@ -166,6 +169,7 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   [[nodiscard]] const SchedulingMetrics& metrics() const { return metrics_; }
+  [[nodiscard]] const RefusedWrites& refused_writes() const { return refused_writes_; }
   [[nodiscard]] bool passes_barrier() const { return barrier_.stands(); }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
   [[nodiscard]] const UnreadPod* unread(std::string_view key) const;
@@ -185,6 +189,7 @@ class Scheduler final : public env::Actor {
 
   void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void RemoveNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnBudget(const client::ObjectEvent& event, env::Outbox& out);
   void OnGroup(const client::ObjectEvent& event, env::Outbox& out);
   void OnClass(const client::ObjectEvent& event, env::Outbox& out);
@@ -298,6 +303,7 @@ class Scheduler final : public env::Actor {
   uint64_t missed_wakes_told_ = 0;  // Missed wake-ups, likewise.
   SchedulerCounters counters_;
   SchedulingMetrics metrics_;
+  RefusedWrites refused_writes_;
 };
 
 }  // namespace berth::control

@@ -19,6 +19,9 @@ void Scheduler::Elect(Instant now, const env::Input& input, env::Outbox& out) {
     Say(out, env::LogLevel::kWarning,
         fmt::format("back to standby: {} writes are under way, and no more will leave", under_way));
   }
+  // Checked where writes leave, too: this thread may be stopped between a decision and that.
+  if (election_->leads() && !options_.planted_no_deadline)
+    client_.LetWritesLeaveUntil(election_->leads_until());
   if (!election_->leads() || election_->terms() == term || stopping_) return;
   if (options_.planted_no_barrier) {
     client_.AllowWrites();

@@ -149,8 +149,14 @@ TEST(Leading, TheBarrierStandsWhileTheServerDoesNotAnswer) {
   rig.Start({PodJson({})}, {NodeJson("n1", 1)});
   GetLease(rig);
   rig.Answer(rig.TakeOf("/nodes?limit=1"), 200, ListJson({}));
-  rig.Answer(rig.TakeOf("/pods?limit=1"), 403, "{}");
+  rig.Answer(rig.TakeOf("/pods?limit=1"), 403, R"({"kind":"Status","message":"no right"})");
   EXPECT_FALSE(rig.scheduler.may_write());
+  EXPECT_EQ(rig.logs.back(), "decisions wait: the version of pods can't be had: no right");
+  rig.Pass(Duration::Seconds(1));
+  rig.Answer(rig.TakeOf("/pods?limit=1"), 403, R"({"kind":"Status","message":"no right"})");
+  EXPECT_EQ(std::ranges::count_if(
+                rig.logs, [](const std::string& line) { return line.contains("decisions wait"); }),
+            1);
   rig.Pass(Duration::Seconds(1));
   EXPECT_FALSE(rig.scheduler.may_write());
   PassBarrier(rig);
@@ -195,6 +201,25 @@ TEST(Leading, AfterAPauseNothingLeavesThatWasDecidedBefore) {
   rig.Settle();
   EXPECT_FALSE(AnyWrite(rig));
   EXPECT_EQ(rig.scheduler.counters().leases_lost, 1u);
+}
+
+// D12: a pause, or a dial that takes its time, between a decision and its way out. The transport
+// stops what may not leave any more, so each write says by when it must have left.
+TEST(Leading, NoWriteMayLeaveAfterTheLeaseThatItWasDecidedBy) {
+  Rig rig(WithElection());
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const Instant acquired = rig.now;
+  Lead(rig);
+  EXPECT_EQ(rig.TakeBinding().not_after, acquired + Duration::Seconds(10));
+  // The lease is renewed: what is decided from then on may leave later.
+  rig.Pass(Duration::Seconds(2));
+  const Instant renewed = rig.now;
+  const env::SendRequest renewal = rig.TakeOf("/leases/");
+  EXPECT_EQ(renewal.not_after, Instant::Never());  // It is fenced by the version.
+  rig.Pass(Duration::Seconds(1));
+  rig.Answer(renewal, 200, LeaseOf("a", "later"));
+  rig.Event("pods", "ADDED", PodJson({.name = "q", .uid = "u-q", .version = 200}));
+  EXPECT_EQ(rig.TakeBinding().not_after, renewed + Duration::Seconds(10));
 }
 
 TEST(Leading, WhoLeadsAgainGoesThroughTheBarrierAgain) {

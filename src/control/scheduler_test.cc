@@ -556,6 +556,29 @@ TEST(Scheduler, NodesBeyondTheLimitAreNotUsed) {
   EXPECT_TRUE(rig.scheduler.left_out().empty());
 }
 
+// What the role lacks is told by verb and resource, and counted; nothing waits for it.
+TEST(Scheduler, AMissingRightToWriteIsToldAndCounted) {
+  Rig rig;
+  rig.Start({PodJson({}), PodJson({.name = "big", .uid = "u-big", .cpu_milli = 9'000})},
+            {NodeJson("n1", 1)});
+  const env::SendRequest status = rig.TakeOf("/pods/big/status");
+  ASSERT_NE(status.call.value, 0u);
+  rig.Answer(status, 403,
+             R"({"kind":"Status","code":403,"message":"pods \"big\" is forbidden: no right"})");
+  EXPECT_NE(std::ranges::find(
+                rig.logs, "patch pods/status: refused (403): pods \"big\" is forbidden: no right"),
+            rig.logs.end());
+  EXPECT_TRUE(
+      rig.Get("/metrics")
+          .contains(
+              R"(berth_writes_failed_total{outcome="refused",resource="pods/status",verb="patch"} 1)"));
+  EXPECT_TRUE(rig.Get("/metrics").contains("berth_conditions_total 0\n"));
+  EXPECT_TRUE(rig.Get("/metrics")
+                  .contains(R"(rest_client_requests_total{code="403",host="",method="PATCH"} 1)"));
+  rig.Answer(rig.TakeBinding(), 201, "");
+  EXPECT_EQ(rig.scheduler.counters().scheduled, 1u);
+}
+
 // An object that can't be read is told of; the rest goes on.
 TEST(Scheduler, AnUnreadableObjectIsToldOf) {
   Rig rig;
@@ -568,6 +591,22 @@ TEST(Scheduler, AnUnreadableObjectIsToldOf) {
   EXPECT_EQ(rig.scheduler.counters().undecodable, 1u);
   rig.Event("pods", "ADDED", PodJson({.version = 102}));
   EXPECT_NE(rig.TakeBinding().call.value, 0u);
+}
+
+// What it was before it changed says nothing of what it is: it may have been cordoned.
+TEST(Scheduler, ANodeThatCannotBeReadAnyMoreIsNotUsed) {
+  Rig rig;
+  rig.Start({PodJson({.name = "q", .uid = "u-q", .node = "n1", .cpu_milli = 300})},
+            {NodeJson("n1", 1)});
+  rig.Event("nodes", "MODIFIED",
+            R"({"metadata":{"name":"n1","uid":"u-n1","resourceVersion":"101"},"spec":[]})");
+  EXPECT_TRUE(rig.logs.back().starts_with("node n1 is not used: ")) << rig.logs.back();
+  rig.Event("pods", "ADDED", PodJson({.version = 102}));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_EQ(rig.Held("n1"), 300);
+  rig.Event("nodes", "MODIFIED", NodeJson("n1", 103));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  EXPECT_EQ(rig.Held("n1"), 800);
 }
 
 }  // namespace

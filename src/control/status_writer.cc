@@ -217,7 +217,6 @@ void StatusWriter::Send(Instant now, const std::string& uid, Note& note, client:
   note.call = call.value;
   note.sent_version = note.pod.resource_version;
   calls_.emplace(call.value, uid);
-  ++counters_.conditions;
 }
 
 void StatusWriter::Pump(Instant now, client::Client& client, env::Outbox& out) {
@@ -236,7 +235,6 @@ void StatusWriter::SendEvents(Instant now, client::Client& client, env::Outbox& 
     const env::CallId call = client.Call(now, client::CreateEvent(events_.front()), out);
     events_.pop_front();
     event_calls_.insert(call.value);
-    ++counters_.events;
   }
 }
 
@@ -244,13 +242,14 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
                                                              const client::CallDone& done) {
   if (event_calls_.erase(done.call.value) > 0) {
     // An event is worth one attempt: repeating one of unknown fate could tell it twice.
-    if (done.outcome != client::Outcome::kDone) ++counters_.failures;
+    ++(done.outcome == client::Outcome::kDone ? counters_.events : counters_.failures);
     return Result{};
   }
   const auto call = calls_.find(done.call.value);
   if (call == calls_.end()) return std::nullopt;
   const std::string uid = std::move(call->second);
   calls_.erase(call);
+  if (done.outcome == client::Outcome::kDone) ++counters_.conditions;
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return Result{};
   Note& note = it->second;

@@ -56,9 +56,9 @@ class StatusWriter {
     size_t events_max = 20'000;  // Waiting to be sent: 7 s of bindings at 3,000/s.
   };
   struct Counters {
-    uint64_t conditions = 0;  // Patches sent.
+    uint64_t conditions = 0;  // Patches that were done.
     uint64_t conflicts = 0;
-    uint64_t events = 0;
+    uint64_t events = 0;  // Written.
     uint64_t events_dropped = 0;
     uint64_t failures = 0;      // Conditions and events that were refused or of unknown fate.
     uint64_t reads_failed = 0;  // Reads after a write that told nothing.

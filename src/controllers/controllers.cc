@@ -65,7 +65,8 @@ void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& 
     if (synced->watch == workloads_watch_) EnqueueAllWorkloads(now);
   } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
     OnCallDone(now, *done, out);
-  } else if (const auto* trouble = std::get_if<client::WatchTrouble>(&event)) {
+  } else if (const auto* trouble = std::get_if<client::WatchTrouble>(&event);
+             trouble != nullptr && !trouble->repeated) {
     out.emplace_back(
         env::Log{env::LogLevel::kWarning,
                  fmt::format("controllers: watch: {} ({})", trouble->message, trouble->status)});

@@ -49,6 +49,9 @@ struct SendRequest {
   // is answered, has no deadline.
   Duration timeout = Duration::Seconds(30);
   std::shared_ptr<const Endpoint> to = nullptr;  // Null: the server of the transport.
+  // By the clock of Step: no byte of it leaves at this instant or later, however long it waited for
+  // a connection or its sender for a processor; then it ends as CallFailed{kNotSent}.
+  Instant not_after = Instant::Never();
 };
 
 // Output: forget a call. Nothing more is reported of it; whether it was carried out is not known.
@@ -75,7 +78,7 @@ struct StreamEnded {
 };
 
 enum class CallFailure : uint8_t {
-  kNotSent,  // No connection: the server has not seen the request.
+  kNotSent,  // No connection, or its time was over: the server has not seen the request.
   kLost,     // The connection broke after the request left: its fate is unknown.
   kTimeout,  // No answer in time: its fate is unknown.
 };

@@ -14,6 +14,8 @@ std::string_view ToString(Method method) {
       return "PATCH";
     case Method::kDelete:
       return "DELETE";
+    case Method::kHead:
+      return "HEAD";
     case Method::kOther:
       return "OTHER";
   }

@@ -9,7 +9,7 @@
 
 namespace berth::env {
 
-enum class Method : uint8_t { kGet, kPost, kPut, kPatch, kDelete, kOther };
+enum class Method : uint8_t { kGet, kPost, kPut, kPatch, kDelete, kOther, kHead };
 
 [[nodiscard]] std::string_view ToString(Method method);
 

@@ -10,8 +10,8 @@
 // "The log"). A log in JSON has a member for each, one in text shows them as key="value".
 namespace berth::env {
 
-// Between the text, keys and values. It is in no text of a user: WithKeys takes it out of what it
-// joins, and without it a text has no keys.
+// At the start of a line with keys, and between its text, keys and values; WithKeys takes it out of
+// what it joins. A line that begins with anything else has no keys, whatever of users' it quotes.
 inline constexpr char kKeysMark = '\x1f';
 
 using LogKeys = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -20,7 +20,7 @@ using LogKeys = std::vector<std::pair<std::string_view, std::string_view>>;
 [[nodiscard]] inline std::string WithKeys(
     std::string_view text,
     std::initializer_list<std::pair<std::string_view, std::string_view>> keys) {
-  std::string out;
+  std::string out(1, kKeysMark);
   const auto add = [&out](std::string_view part) {
     for (const char c : part) {
       if (c != kKeysMark) out += c;
@@ -43,6 +43,8 @@ struct KeyedText {
 
 // Takes it apart again; the views are of `line`. A mark without a value behind its key ends it.
 [[nodiscard]] inline KeyedText SplitKeys(std::string_view line) {
+  if (!line.starts_with(kKeysMark)) return {.text = line, .keys = {}};
+  line.remove_prefix(1);
   const auto take = [&line] {
     const size_t end = line.find(kKeysMark);
     const std::string_view part = line.substr(0, end);

@@ -55,7 +55,9 @@ struct Call {
   bool renewed = false;   // The same, with another token.
   std::string token;      // That it was sent with.
   std::shared_ptr<const env::Endpoint> to;
-  SteadyTime deadline;
+  Instant not_after;
+  SteadyTime deadline;  // Of the answer.
+  SteadyTime due;       // When it is looked at: what comes first, until it is sent.
 };
 
 class Connection;
@@ -101,6 +103,7 @@ std::string HostAndPort(const std::string& host, uint16_t port) {
 }
 
 constexpr const char* kLate = "context deadline exceeded";
+constexpr const char* kNoLonger = "it must not be sent any more";
 
 }  // namespace
 
@@ -111,6 +114,8 @@ struct HttpsClient::Impl {
   void Run();
   void Handle(std::vector<env::Output>& batch);
   void Begin(Call call);
+  // Whether it may not be sent any more.
+  [[nodiscard]] bool IsTooLate(const Call& call) const;
   // Where a call goes; null: nowhere, and it was failed.
   std::shared_ptr<Pool> PoolOf(const Call& call);
   bool MakeRoomForPool();
@@ -123,7 +128,8 @@ struct HttpsClient::Impl {
   void Fail(CallId call, CallFailure failure, std::string why);
   void Tell(std::string text);
   void Post(env::Input input);
-  void Watch(CallId id, SteadyTime deadline);
+  // It is sent: from here on its answer is waited for.
+  void NoteSent(Call& call);
   void SetTimer();
   void OnTimer();
 
@@ -310,6 +316,7 @@ void Connection::Send(Call call) {
 }
 
 void Connection::WriteRequest() {
+  if (client_.IsTooLate(*call_)) return Break(kNoLonger);
   const ClientOptions& options = client_.options;
   const env::HttpRequest& request = call_->request;
   out_.clear();
@@ -335,6 +342,7 @@ void Connection::WriteRequest() {
   out_.append("\r\n").append(request.body.view());
   parser_.Expect(request.method, call_->stream);
   sent_ = true;
+  client_.NoteSent(*call_);
   answering_ = false;
   writing_ = true;
   asio::async_write(stream_, asio::buffer(out_),
@@ -441,7 +449,7 @@ void Connection::Finish() {
   // its way.
   const bool keep = parser_.keep_alive() && in_.empty() && !writing_;
   client_.calls.erase(call_->id.value);
-  client_.deadlines.erase({call_->deadline, call_->id.value});
+  client_.deadlines.erase({call_->due, call_->id.value});
   if (!streaming_) --pool_->busy_count;
   call_.reset();
   sent_ = false;
@@ -462,7 +470,7 @@ void Connection::Break(std::string why) {
     Call call = std::move(*call_);
     call_.reset();
     client_.calls.erase(call.id.value);
-    client_.deadlines.erase({call.deadline, call.id.value});
+    client_.deadlines.erase({call.due, call.id.value});
     if (streaming_) {
       client_.Post(env::StreamEnded{call.id});
     } else {
@@ -517,8 +525,7 @@ void HttpsClient::Impl::Fail(CallId call, CallFailure failure, std::string why) 
 void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
   for (env::Output& output : batch) {
     if (auto* send = std::get_if<env::SendRequest>(&output)) {
-      const auto deadline =
-          std::chrono::steady_clock::now() + std::chrono::nanoseconds(send->timeout.ns);
+      const SteadyTime now = std::chrono::steady_clock::now();
       Begin(Call{.id = send->call,
                  .request = std::move(send->request),
                  .stream = send->stream,
@@ -526,7 +533,9 @@ void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
                  .renewed = false,
                  .token = {},
                  .to = std::move(send->to),
-                 .deadline = deadline});
+                 .not_after = send->not_after,
+                 .deadline = now + std::chrono::nanoseconds(send->timeout.ns),
+                 .due = {}});
     } else if (const auto* cancel = std::get_if<env::CancelCall>(&output)) {
       Cancel(cancel->call);
     }
@@ -586,11 +595,30 @@ void HttpsClient::Impl::Run() {
   }
 }
 
+bool HttpsClient::Impl::IsTooLate(const Call& call) const {
+  if (call.not_after == Instant::Never()) return false;
+  CHECK(options.clock != nullptr);
+  return options.clock() >= call.not_after;
+}
+
+void HttpsClient::Impl::NoteSent(Call& call) {
+  deadlines.erase({call.due, call.id.value});
+  call.due = call.deadline;
+  deadlines.emplace(call.due, call.id.value);
+}
+
 void HttpsClient::Impl::Begin(Call call) {
+  if (IsTooLate(call)) return Fail(call.id, CallFailure::kNotSent, kNoLonger);
   const std::shared_ptr<Pool> pool = PoolOf(call);
   if (pool == nullptr) return;
   pool->used_at = ++calls_count;
-  deadlines.emplace(call.deadline, call.id.value);
+  call.due = call.deadline;
+  if (call.not_after != Instant::Never()) {
+    const SteadyTime now = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds left((call.not_after - options.clock()).ns);
+    if (left < call.due - now) call.due = now + left;
+  }
+  deadlines.emplace(call.due, call.id.value);
   if (!pool->idle.empty()) {
     const std::shared_ptr<Connection> connection = pool->idle.back();
     pool->idle.pop_back();
@@ -608,7 +636,7 @@ void HttpsClient::Impl::Open(const std::shared_ptr<Pool>& pool, Call call) {
   const auto connection = std::make_shared<Connection>(*this, pool);
   open.insert(connection);
   ++pool->busy_count;
-  deadlines.emplace(call.deadline, call.id.value);
+  deadlines.emplace(call.due, call.id.value);
   calls[call.id.value] = connection;
   connection->Connect(std::move(call));
 }
@@ -647,7 +675,7 @@ void HttpsClient::Impl::Cancel(CallId id) {
   const auto found = calls.find(id.value);
   if (found != calls.end()) {
     const std::shared_ptr<Connection> connection = found->second;
-    deadlines.erase({connection->call().deadline, id.value});
+    deadlines.erase({connection->call().due, id.value});
     calls.erase(found);
     return connection->Abandon();
   }
@@ -659,7 +687,7 @@ void HttpsClient::Impl::EraseWaiting(CallId id) {
   const auto erase_from = [&](Pool& pool) {
     for (auto call = pool.waiting.begin(); call != pool.waiting.end(); ++call) {
       if (call->id != id) continue;
-      deadlines.erase({call->deadline, id.value});
+      deadlines.erase({call->due, id.value});
       pool.waiting.erase(call);
       return true;
     }

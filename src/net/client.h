@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct ClientOptions {
   // server on the same cores lacks what that takes. 0: never.
   int gather_calls_min = 0;
   Duration gather_for = Duration::Milliseconds(2);  // By so much an answer may come later.
+  // The clock of the actor whose calls these are. Needed for calls with a `not_after` alone. Any
+  // thread may call it.
+  std::function<Instant()> clock = {};
 };
 
 // Carries SendRequest and CancelCall of one actor to an API server over HTTPS, or to the endpoints
@@ -42,14 +46,14 @@ struct ClientOptions {
 // One thread does all of its I/O. Connections are kept and used again; calls that find none free
 // wait in order. The failure of a call is told apart exactly:
 //   kNotSent  No byte of it was handed to a connection: no connection came about, or it waited past
-//             its timeout for one.
+//             its timeout or its `not_after` for one. That is looked at right before the bytes go.
 //   kLost     It was sent, and the connection ended without a whole answer, or with one that is
 //             not HTTP.
 //   kTimeout  It was sent, and no whole answer came in time.
 // Two exceptions repeat a call, each once. One that was answered 401 is sent again when the token
-// has changed since: it was not carried out. A GET, or a call of an endpoint, on a kept connection
-// that ended without a byte of answer is sent once more on a new one: the server may have closed it
-// for idleness meanwhile.
+// has changed since (and `not_after` lets it): it was not carried out. A GET, or a call of an
+// endpoint, on a kept connection that ended without a byte of answer is sent once more on a new
+// one: the server may have closed it for idleness meanwhile.
 //
 // At most limits::kEndpointsMax endpoints are known at once; of those without calls the one that
 // was used longest ago is forgotten for a new one.

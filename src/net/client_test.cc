@@ -12,10 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -35,8 +37,11 @@ constexpr char kThenClose[] = "<close>";
 class ScriptedServer {
  public:
   using Script = std::vector<std::vector<std::string>>;
+  // Called with "connection" when one has come, and with "request" when one was read.
+  using Hook = std::function<void(std::string_view)>;
 
-  ScriptedServer(const KeyPair& identity, Script script) : script_(std::move(script)) {
+  ScriptedServer(const KeyPair& identity, Script script, Hook hook = {})
+      : script_(std::move(script)), hook_(std::move(hook)) {
     EXPECT_TRUE(internal::UseIdentity(context_, identity));
     listener_ = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
@@ -64,6 +69,7 @@ class ScriptedServer {
 
  private:
   void Note(std::string_view request) {
+    if (hook_) hook_("request");
     constexpr std::string_view kHeader = "authorization: Bearer ";
     const size_t at = request.find(kHeader);
     if (at == std::string_view::npos) return;
@@ -75,6 +81,7 @@ class ScriptedServer {
     for (const std::vector<std::string>& answers : script_) {
       const int connection = accept(listener_, nullptr, nullptr);
       if (connection < 0) return;
+      if (hook_) hook_("connection");
       SSL* ssl = SSL_new(context_.native_handle());
       SSL_set_fd(ssl, connection);
       EXPECT_EQ(SSL_accept(ssl), 1);
@@ -100,6 +107,7 @@ class ScriptedServer {
   }
 
   Script script_;
+  Hook hook_;
   boost::asio::ssl::context context_ = internal::MakeContext(true);
   int listener_ = -1;
   uint16_t port_ = 0;
@@ -206,6 +214,40 @@ class ScriptedTest : public ::testing::Test {
     tokens_ = server.tokens();
     return got;
   }
+  // A write that must have left before a clock strikes, which it does at `strikes`: "start",
+  // "connection" or "request". What came of it, and after it of one without such a bound.
+  std::vector<std::string> PlayUntil(ScriptedServer::Script script, std::string_view strikes,
+                                     const std::shared_ptr<BearerToken>& token = nullptr) {
+    constexpr Instant kStrikes = Instant::FromSeconds(10);
+    std::atomic<int64_t> now{strikes == "start" ? kStrikes.ns : 0};
+    Asker asker;
+    ScriptedServer server(pki_.server, std::move(script), [&](std::string_view what) {
+      if (what == strikes) now = kStrikes.ns;
+    });
+    ClientOptions options;
+    options.host = "127.0.0.1";
+    options.port = server.port();
+    options.authority_pem = pki_.authority.certificate_pem;
+    options.bearer_token = token;
+    options.clock = [&] { return Instant{now.load()}; };
+    const auto client = HttpsClient::Make(options).value();
+    client->Start(asker);
+    std::vector<std::string> got;
+    for (const bool bounded : {true, false}) {
+      env::SendRequest send;
+      send.call = {got.size() + 1};
+      send.request.method = env::Method::kPost;
+      send.request.target = "/";
+      if (bounded) send.not_after = kStrikes;
+      std::vector<env::Output> batch;
+      batch.emplace_back(std::move(send));
+      client->Take(std::move(batch));
+      got.push_back(asker.Next());
+    }
+    client->Stop();
+    tokens_ = server.tokens();
+    return got;
+  }
   [[nodiscard]] env::Endpoint Local() const {
     return {.host = "127.0.0.1",
             .port = 0,
@@ -307,6 +349,74 @@ TEST_F(ScriptedTest, ARefusalStandsWhenThereIsNoOtherToken) {
   EXPECT_THAT(Play({{kUnauthorized}}, {""}, fixed), ElementsAre("401 no"));
   EXPECT_FALSE(BearerToken::FromFile(file.path()).has_value());
   EXPECT_FALSE(BearerToken::FromFile("/nosuch/token").has_value());
+}
+
+// D12: a write of who led must not leave once another may lead. The server plays one answer for
+// each request that reaches it.
+TEST_F(ScriptedTest, WhatMustNotLeaveAnyMoreIsNotSent) {
+  // Its sender was stopped before it was handed over.
+  EXPECT_THAT(PlayUntil({{kOk}}, "start"), ElementsAre("failed 0", "200 ok"));
+  // Its connection took too long: that is given up, though it came about.
+  EXPECT_THAT(PlayUntil({{kOk}, {kOk}}, "connection"), ElementsAre("failed 0", "200 ok"));
+  // It was sent in time, and answered late.
+  EXPECT_THAT(PlayUntil({{kOk, kOk}}, "request"), ElementsAre("200 ok", "200 ok"));
+}
+
+TEST_F(ScriptedTest, WhatMustNotLeaveAnyMoreIsNotRepeatedWithANewToken) {
+  TokenFile file("first");
+  const auto token = BearerToken::FromFile(file.path(), Duration::Minutes(60)).value();
+  file.Write("second");
+  EXPECT_THAT(PlayUntil({{kUnauthorized, kOk}}, "request", token),
+              ElementsAre("failed 0", "200 ok"));
+  EXPECT_THAT(tokens_, ElementsAre("first", "second"));
+}
+
+// Takes connections, and says nothing.
+class SilentServer {
+ public:
+  SilentServer() : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 8), 0);
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~SilentServer() { close(listener_); }
+  SilentServer(const SilentServer&) = delete;
+  SilentServer& operator=(const SilentServer&) = delete;
+  [[nodiscard]] uint16_t port() const { return port_; }
+
+ private:
+  int listener_;
+  uint16_t port_ = 0;
+};
+
+// It waits for a connection that does not come: its sender hears of that when its time is over, not
+// when its answer would be due.
+TEST_F(ScriptedTest, WhatWaitsEndsWhenItMustNotLeaveAnyMore) {
+  Asker asker;
+  const SilentServer server;
+  ClientOptions options;
+  options.host = "127.0.0.1";
+  options.port = server.port();
+  options.authority_pem = pki_.authority.certificate_pem;
+  options.clock = [] { return Instant{}; };
+  const auto client = HttpsClient::Make(options).value();
+  client->Start(asker);
+  env::SendRequest send;
+  send.call = {1};
+  send.request.method = env::Method::kPost;
+  send.request.target = "/";
+  send.timeout = Duration::Minutes(60);
+  send.not_after = Instant{} + Duration::Milliseconds(1);
+  std::vector<env::Output> batch;
+  batch.emplace_back(std::move(send));
+  client->Take(std::move(batch));
+  EXPECT_EQ(asker.Next(), "failed 0");
+  client->Stop();
 }
 
 TEST_F(ScriptedTest, EndpointsAreCalledByNameAndShownNoCredentials) {

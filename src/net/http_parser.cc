@@ -27,6 +27,8 @@ env::Method ToMethod(http::verb verb) {
       return env::Method::kPatch;
     case http::verb::delete_:
       return env::Method::kDelete;
+    case http::verb::head:
+      return env::Method::kHead;
     default:
       return env::Method::kOther;
   }

@@ -460,6 +460,50 @@ TEST_F(NetTest, ClientCertificatesTellWhoAsksAndForeignOnesDoNot) {
   EXPECT_THAT(asker.lines.Wait(2).back(), "2: 200 |-");
 }
 
+// As Go's listeners: 0.0.0.0 is all addresses, of both families.
+TEST_F(NetTest, AllAddressesAreThoseOfBothFamilies) {
+  uint64_t call = 0;
+  for (const char* host : {"0.0.0.0", "::"}) {
+    Serve([host](ServerOptions& options) { options.host = host; });
+    for (const char* to : {"127.0.0.1", "::1"}) {
+      const bool v6 = std::string_view(to) == "::1";
+      const int probe = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
+      sockaddr_in6 loopback{.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+      const bool there =
+          !v6 || (probe >= 0 &&
+                  bind(probe, reinterpret_cast<const sockaddr*>(&loopback), sizeof(loopback)) == 0);
+      if (probe >= 0) close(probe);
+      if (!there) continue;  // This machine has no addresses of the family.
+      Connect([to](ClientOptions& options) {
+        options.host = to;
+        options.server_name = "127.0.0.1";
+      });
+      Send(++call, "/echo", "x");
+      EXPECT_EQ(asker.lines.Wait(call).back(), std::to_string(call) + ": 201 x")
+          << host << " " << to;
+      client->Stop();
+    }
+    server->Stop();
+  }
+}
+
+TEST_F(NetTest, WhoseCertificatesCountCanBeLearntLater) {
+  Serve([](ServerOptions& options) { options.client_authority_pem.clear(); });
+  const auto as_admin = [this](ClientOptions& options) { options.identity = pki.admin; };
+  Connect(as_admin);
+  Send(1, "/who");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1: 200 |-"));
+  EXPECT_FALSE(server->TrustClients("nonsense").has_value());
+  ASSERT_TRUE(server->TrustClients(pki.authority.certificate_pem).has_value());
+  // The connection that is there stays what it is.
+  Send(2, "/who");
+  EXPECT_THAT(asker.lines.Wait(2).back(), "2: 200 |-");
+  client->Stop();
+  Connect(as_admin);
+  Send(3, "/who");
+  EXPECT_THAT(asker.lines.Wait(3).back(), "3: 200 berth-admin,system:masters|-");
+}
+
 TEST_F(NetTest, AServerOfAnotherAuthorityOrNameIsNotTalkedTo) {
   Serve();
   const Result<Pki> other = MakePki("127.0.0.1", Now());

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -131,7 +132,7 @@ struct HttpsServer::Impl {
   const ServerOptions options;
 
   asio::io_context io{1};
-  asio::ssl::context tls;
+  asio::ssl::context tls;  // The io thread's own, once it runs.
   const internal::TlsPipeMethod tls_method;
   tcp::acceptor acceptor;
   asio::steady_timer sweeper;
@@ -674,8 +675,17 @@ Status HttpsServer::Impl::Bind() {
                        tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error) return fail("can't resolve", error);
   if (found.empty()) return fail("no address of", error);
-  const tcp::endpoint endpoint = found.begin()->endpoint();
-  acceptor.open(endpoint.protocol(), error);
+  tcp::endpoint endpoint = found.begin()->endpoint();
+  // All addresses, of both families where there are both, as Go's listeners take 0.0.0.0 and "::".
+  const bool all = endpoint.address().is_unspecified();
+  const tcp::endpoint of_both(tcp::v6(), options.port);
+  acceptor.open(all ? tcp::v6() : endpoint.protocol(), error);
+  if (all && error) {
+    acceptor.open(endpoint.protocol(), error);
+  } else if (all) {
+    endpoint = of_both;
+    acceptor.set_option(asio::ip::v6_only(false), error);
+  }
   if (error) return fail("can't listen on", error);
   acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   acceptor.bind(endpoint, error);
@@ -860,21 +870,30 @@ void HttpsServer::Impl::Deliver(std::vector<env::Output>& batch) {
 HttpsServer::HttpsServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpsServer::~HttpsServer() { Stop(); }
 
-Result<std::unique_ptr<HttpsServer>> HttpsServer::Listen(ServerOptions options) {
+namespace {
+
+Result<asio::ssl::context> ContextFor(const KeyPair& identity, const std::string& authority_pem) {
   asio::ssl::context context = internal::MakeContext(/*server=*/true);
-  if (Status status = internal::UseIdentity(context, options.identity); !status) {
+  if (Status status = internal::UseIdentity(context, identity); !status) {
     return std::unexpected(status.error());
   }
-  if (!options.client_authority_pem.empty()) {
-    Status status = internal::TrustAuthority(context, options.client_authority_pem);
-    if (!status) return std::unexpected(status.error());
-    context.set_verify_mode(asio::ssl::verify_peer);
-    // A certificate of another authority is no reason to hang up: its owner is nobody here, and may
-    // have a token.
-    SSL_CTX_set_verify(context.native_handle(), SSL_VERIFY_PEER,
-                       [](int, X509_STORE_CTX*) { return 1; });
-  }
-  auto impl = std::make_unique<Impl>(std::move(options), std::move(context));
+  if (authority_pem.empty()) return context;
+  Status status = internal::TrustAuthority(context, authority_pem);
+  if (!status) return std::unexpected(status.error());
+  context.set_verify_mode(asio::ssl::verify_peer);
+  // A certificate of another authority is no reason to hang up: its owner is nobody here, and may
+  // have a token.
+  SSL_CTX_set_verify(context.native_handle(), SSL_VERIFY_PEER,
+                     [](int, X509_STORE_CTX*) { return 1; });
+  return context;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpsServer>> HttpsServer::Listen(ServerOptions options) {
+  Result<asio::ssl::context> context = ContextFor(options.identity, options.client_authority_pem);
+  if (!context) return std::unexpected(context.error());
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(*context));
   if (Status status = impl->Bind(); !status) return std::unexpected(status.error());
   return std::unique_ptr<HttpsServer>(new HttpsServer(std::move(impl)));
 }
@@ -909,6 +928,15 @@ void HttpsServer::Stop() {
 
 void HttpsServer::Take(std::vector<env::Output> batch) {
   asio::post(impl_->io, [this, batch = std::move(batch)]() mutable { impl_->Deliver(batch); });
+}
+
+Status HttpsServer::TrustClients(const std::string& authority_pem) {
+  Result<asio::ssl::context> context = ContextFor(impl_->options.identity, authority_pem);
+  if (!context) return std::unexpected(context.error());
+  // Connections that are there keep theirs: OpenSSL counts who has it.
+  asio::post(impl_->io,
+             [this, made = std::move(*context)]() mutable { impl_->tls = std::move(made); });
+  return {};
 }
 
 ServerStats HttpsServer::stats() const {

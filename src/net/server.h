@@ -19,7 +19,7 @@ struct ServerOptions {
   uint16_t port = 0;               // 0: any free one.
   KeyPair identity;
   // Clients whose certificates this authority signed are known by common name and organisations;
-  // others are let in as nobody.
+  // others are let in as nobody. Empty: all are.
   std::string client_authority_pem;
 
   int64_t connections_max = limits::kConnectionsMax;
@@ -80,6 +80,10 @@ class HttpsServer final : public env::OutputSink {
   void Stop();
 
   void Take(std::vector<env::Output> batch) override;
+
+  // Of connections that come from here on, the authority of clients (ServerOptions). Any thread may
+  // call, between Start and Stop. Errors: it can't be read.
+  Status TrustClients(const std::string& authority_pem);
 
   // Any thread may ask.
   [[nodiscard]] ServerStats stats() const;

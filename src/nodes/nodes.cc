@@ -108,7 +108,8 @@ void Nodes::OnEvent(Instant now, client::Event& event, env::Outbox& out) {
     if (!started_ && client_.synced()) OnSynced();
   } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
     OnCallDone(now, *done, out);
-  } else if (const auto* trouble = std::get_if<client::WatchTrouble>(&event)) {
+  } else if (const auto* trouble = std::get_if<client::WatchTrouble>(&event);
+             trouble != nullptr && !trouble->repeated) {
     out.emplace_back(
         env::Log{env::LogLevel::kWarning,
                  fmt::format("nodes: watch: {} ({})", trouble->message, trouble->status)});

@@ -93,7 +93,7 @@ void Network::Send(Instant now, Party party, env::SendRequest request, const Fau
   exchange.call = request.call;
   exchange.stream = request.stream;
 
-  if (!server_up_) {
+  if (!server_up_ || now >= request.not_after) {
     PostToClient(now, id, exchange,
                  env::CallFailed{.call = request.call, .failure = env::CallFailure::kNotSent});
     return;

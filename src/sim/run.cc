@@ -267,6 +267,10 @@ constexpr auto kPlantedBugs = std::to_array<NamedBug>({
      .bugs = {.leads_without_barrier = true},
      .sign = "were there before it got the lease",
      .replicas = true},
+    {.name = "writes-leave-any-time",
+     .bugs = {.writes_leave_any_time = true},
+     .sign = "and does not hold the lease",
+     .replicas = true},
 });
 
 }  // namespace

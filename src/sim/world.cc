@@ -76,6 +76,24 @@ std::string Describe(const env::Input& input) {
   return text;
 }
 
+// Whether it changes something, other than the lease.
+bool IsWrite(const env::Output& output) {
+  const auto* send = std::get_if<env::SendRequest>(&output);
+  return send != nullptr && send->request.method != env::Method::kGet &&
+         !send->request.target.contains("/leases");
+}
+
+// What a client's step may send, beside lines of the log and the answer to a stop.
+void AddUnsent(Hasher& hasher, const env::Output& output) {
+  hasher.Add(output.index());
+  if (const auto* send = std::get_if<env::SendRequest>(&output)) {
+    hasher.Add(send->call.value).Add(send->request.method).Add(send->request.target);
+    hasher.Add(send->request.body.view()).Add(send->not_after.ns);
+  } else if (const auto* cancel = std::get_if<env::CancelCall>(&output)) {
+    hasher.Add(cancel->call.value);
+  }
+}
+
 apiserver::ApiServer MakeServer(uint64_t seed, const env::JournalContent& content) {
   apiserver::Options options;
   options.seed = seed;
@@ -139,6 +157,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
   options.planted_evict_again = bugs.victims_chosen_again;
   options.planted_keep_refused = bugs.refused_eviction_waited_for;
   options.planted_no_barrier = bugs.leads_without_barrier;
+  options.planted_no_deadline = bugs.writes_leave_any_time;
   options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
                            .ledger_by_name = bugs.ledger_keyed_by_name,
                            .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
@@ -428,31 +447,48 @@ void World::StepParty(Party party, env::Input input) {
   const size_t done = party == Party::kUsers ? SIZE_MAX : DrawCrash(crash);
   const bool dies = done != SIZE_MAX;
   if (dies) outbox_.resize(done);
+  env::Outbox outbox = std::exchange(outbox_, {});
+  const auto stall = stalls_.find(party);
   bool stopped = false;
-  for (env::Output& output : outbox_) {
+  if (!dies && stall != stalls_.end() && std::ranges::any_of(outbox, IsWrite)) {
+    pauses_[party] = {.until = now_ + stall->second, .unsent = std::move(outbox), .held = {}};
+    stalls_.erase(stall);
+  } else {
+    stopped = CarryOut(party, std::move(outbox));
+  }
+  if (IsScheduler(party)) CheckScheduler(party);
+  if (party == Party::kControllers && heard) checkers_.OnControllersStep(controllers_.objects());
+  if (dies) counts_.Add(crash);
+  if (dies || stopped) CrashParty(party);
+}
+
+bool World::CarryOut(Party party, env::Outbox outbox) {
+  bool stopped = false;
+  for (env::Output& output : outbox) {
     if (auto* send = std::get_if<env::SendRequest>(&output)) {
-      TamperSent(options_.bugs.tampering, party, send->request);
-      checkers_.OnSent(now_, party, *send);
-      // Users of a play do what they do once: nothing of it is lost.
-      const bool spared = options_.play && party == Party::kUsers;
-      network_.Send(now_, party, std::move(*send), spared ? FaultPlan::None() : options_.faults);
+      SendOf(party, std::move(*send));
     } else if (auto* cancel = std::get_if<env::CancelCall>(&output)) {
       network_.Cancel(now_, party, cancel->call);
     } else if (auto* log = std::get_if<env::Log>(&output)) {
       if (options_.trace) {
         trace_ += fmt::format("{} {} logs: {}\n", (now_ - kStart).ns, ToString(party), log->text);
       }
+    } else if (const auto* respond = std::get_if<env::Respond>(&output)) {
+      stopped = stopped || respond->exchange == control::kStopExchange;
     }
   }
-  for (const env::Output& output : outbox_) {
-    const auto* respond = std::get_if<env::Respond>(&output);
-    stopped = stopped || (respond != nullptr && respond->exchange == control::kStopExchange);
+  return stopped;
+}
+
+void World::SendOf(Party party, env::SendRequest send) {
+  // What is too late does not leave: the network tells it.
+  if (now_ < send.not_after) {
+    TamperSent(options_.bugs.tampering, party, send.request);
+    checkers_.OnSent(now_, party, send);
   }
-  outbox_.clear();
-  if (IsScheduler(party)) CheckScheduler(party);
-  if (party == Party::kControllers && heard) checkers_.OnControllersStep(controllers_.objects());
-  if (dies) counts_.Add(crash);
-  if (dies || stopped) CrashParty(party);
+  // Users of a play do what they do once: nothing of it is lost.
+  const bool spared = options_.play && party == Party::kUsers;
+  network_.Send(now_, party, std::move(send), spared ? FaultPlan::None() : options_.faults);
 }
 
 void World::CheckScheduler(Party party) {
@@ -531,11 +567,14 @@ void World::DisturbLeader() {
   if (!disturbs_ || !prng_.Chance(kLeaderDisturbed)) return;
   const Party leader = led_[Party::kStandby] ? Party::kStandby : Party::kScheduler;
   if (!led_[leader] || pauses_.contains(leader)) return;
-  switch (prng_.Below(3)) {
+  switch (prng_.Below(4)) {
     case 0:
       pauses_[leader].until = now_ + Duration{prng_.Between(0, kPauseMax.ns)};
       return;
     case 1:
+      stalls_[leader] = Duration{prng_.Between(0, kPauseMax.ns)};
+      return;
+    case 2:
       return StepParty(leader, env::RequestArrived{.exchange = control::kStopExchange,
                                                    .peer = {},
                                                    .request = {.method = env::Method::kPost,
@@ -548,12 +587,17 @@ void World::DisturbLeader() {
 }
 
 void World::Resume(Party party) {
-  std::vector<env::Input> held = std::move(pauses_.at(party).held);
+  Pause pause = std::move(pauses_.at(party));
   pauses_.erase(party);
   const uint64_t life = lives_;
-  for (env::Input& input : held) {
+  if (CarryOut(party, std::move(pause.unsent))) return CrashParty(party);
+  for (env::Input& input : pause.held) {
     if (lives_ != life) return;  // It died: nothing of that reaches its successor.
-    StepParty(party, std::move(input));
+    if (const auto again = pauses_.find(party); again != pauses_.end()) {
+      again->second.held.push_back(std::move(input));
+    } else {
+      StepParty(party, std::move(input));
+    }
   }
 }
 
@@ -580,6 +624,7 @@ void World::StartServer() {
 void World::CrashParty(Party party) {
   network_.ClientDied(now_, party);
   pauses_.erase(party);
+  stalls_.erase(party);
   led_.erase(party);
   if (options_.trace) {
     trace_ += fmt::format("{} {} crash\n", (now_ - kStart).ns, ToString(party));
@@ -688,7 +733,10 @@ uint64_t World::Hash() const {
   for (const auto& [party, pause] : pauses_) {
     hasher.Add(party).Add(pause.until.ns).Add(pause.held.size());
     for (const env::Input& input : pause.held) sim::AddTo(hasher, input);
+    hasher.Add(pause.unsent.size());
+    for (const env::Output& output : pause.unsent) AddUnsent(hasher, output);
   }
+  for (const auto& [party, length] : stalls_) hasher.Add(party).Add(length.ns);
   for (const auto& [party, led] : led_) hasher.Add(party).Add(led);
   hasher.Add(lives_).Add(terms_).Add(disturbs_);
   return hasher.value();

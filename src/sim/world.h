@@ -88,8 +88,9 @@ struct PlantedBugs {
   bool admitted_without_mates = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
-  bool leader_trusts_itself = false;  // The two below: of worlds with replicas.
+  bool leader_trusts_itself = false;  // The three below: of worlds with replicas.
   bool leads_without_barrier = false;
+  bool writes_leave_any_time = false;
   Tampering tampering = Tampering::kNone;
 };
 
@@ -109,7 +110,8 @@ struct WorldOptions {
   std::optional<Play> play;  // Instead of `load`.
   FaultPlan faults;          // Of messages and processes.
   PlantedBugs bugs;
-  // A second scheduler stands by; the leader is paused, stopped and killed.
+  // A second scheduler stands by; the leader is paused, between two steps or between one and what
+  // it sends, stopped and killed.
   bool replicas = false;
   bool trace = false;  // Keep a line per delivery in trace().
 };
@@ -171,6 +173,9 @@ class World {
   [[nodiscard]] bool IsDiskFull();
   void StepServer(env::Input input);
   void StepParty(Party party, env::Input input);
+  // Carries out what a step of it wants done. True: its process has ended by itself.
+  bool CarryOut(Party party, env::Outbox outbox);
+  void SendOf(Party party, env::SendRequest send);
   void MaybeFail();
   void CrashServer();
   void CrashParty(Party party);
@@ -214,12 +219,15 @@ class World {
   env::Outbox outbox_;
   std::string trace_;
   uint64_t trace_hash_ = 0;
-  // Of replicas: who is stopped (SIGSTOP) until when, and what it hears then.
+  // Of replicas: who is stopped (SIGSTOP) until when, what it sends then, and then hears.
   struct Pause {
     Instant until;
+    env::Outbox unsent;
     std::vector<env::Input> held;
   };
   std::map<Party, Pause> pauses_;
+  // Who is stopped for how long once it has decided on writes, before they leave.
+  std::map<Party, Duration> stalls_;
   std::map<Party, bool> led_;  // After its last step.
   bool disturbs_ = true;
   uint64_t lives_ = 0;

@@ -1,6 +1,8 @@
 """`berth run` as operators meet it: who may read what of its port, its configuration, its dump and its log."""
 
+import base64
 import json
+import pathlib
 import re
 import signal
 import ssl
@@ -14,6 +16,12 @@ from harness import ROOT, TOLERATION, Background, Connection, Failure, berth_pro
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 RUN = ("controllers",)  # Tokens are of ServiceAccounts.
+
+
+def connect(port):
+    """To the port of a `berth run`; its certificate is its own."""
+    context = ssl._create_unverified_context()
+    return Connection(types.SimpleNamespace(host="127.0.0.1", port=port, token=None, context=context))
 
 
 class Scheduler:
@@ -37,9 +45,7 @@ class Scheduler:
         if kubeconfig is None:
             leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
             test.cleanups.append(lambda: test.http("DELETE", f"{leases}/{self.name}"))
-        # Its certificate is its own.
-        context = ssl._create_unverified_context()
-        self.connection = Connection(types.SimpleNamespace(host="127.0.0.1", port=self.port, token=None, context=context))
+        self.connection = connect(self.port)
         test.cleanups.append(self.connection.close)
         wait_until("it has listed the cluster, or ends", lambda: not self.process.alive() or self.is_ready())
         test.true(self.process.alive(), f"berth run ended: {self.process.text()}")
@@ -168,6 +174,63 @@ def dump(test):
         )
 
 
+def interrupt(test, up):
+    """Ctrl-C ends who waits for an answer that does not come."""
+    up.process.signal(signal.SIGSTOP)
+    try:
+        why = Background([berth_program(), "why", "nobody", f"--kubeconfig={up.kubeconfig}"])
+        test.cleanups.append(why.end)
+        tasks = pathlib.Path(f"/proc/{why.process.pid}/task")
+        test.wait("it asks", lambda: any("https" in (t / "comm").read_text() for t in tasks.iterdir()))
+        why.signal(signal.SIGINT)
+        test.equal(why.wait(10), -signal.SIGINT, "exit status of `berth why` by Ctrl-C")
+    finally:
+        up.process.signal(signal.SIGCONT)
+
+
+@case("an API server of another authority is told to be that, once, and asked again", on=("embedded",), seconds=8)
+def untrusted(test):
+    up = own(test)
+    start(test, up, "--nodes=1")
+    other = up.directory / "other.crt"
+    test.cleanups.append(Background([berth_program(), "run", f"--kubeconfig={up.kubeconfig}", f"--secure-port={free_port()}",
+                                     f"--secure-ca={other}", "--leader-elect-resource-name=other"]).end)
+    test.wait("there is another authority", lambda: other.exists() and other.read_text().endswith("-----END CERTIFICATE-----\n"))
+    view = [test.program.path, f"--kubeconfig={up.kubeconfig}", "config", "view", "--raw", "-o", "json"]
+    config = json.loads(test.command(view).stdout)
+    cluster = config["clusters"][0]["cluster"]
+    trusted = cluster["certificate-authority-data"]
+
+    def run(name, authority, server, *options):
+        cluster.update({"certificate-authority-data": authority, "server": server})
+        path = up.directory / f"{name}.json"
+        path.write_text(json.dumps(config))
+        process = Background([berth_program(), "run", f"--kubeconfig={path}", f"--leader-elect-resource-name={name}", *options])
+        test.cleanups.append(process.end)
+        return process
+
+    server = cluster["server"]
+    port = free_port()
+    untrusting = run("untrusting", base64.b64encode(other.read_bytes()).decode(), server, f"--secure-port={port}")
+    nobody = run("nobody", trusted, f"https://127.0.0.1:{free_port()}")
+    signed = "list of pods: no connection to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    test.wait("it says which check failed", lambda: signed in untrusting.text())
+    test.wait("of a port, too", lambda: re.search(r"list of pods: .* dial tcp 127\.0\.0\.1:\d+: connect: connection refused", nobody.text()))
+    connection = connect(port)
+    test.cleanups.append(connection.close)
+
+    def attempts():
+        metrics = connection.request("GET", "/metrics", token=up.credentials.token).body.decode()
+        return int(re.search(r'rest_client_requests_total\{code="<error>",.*method="GET"\} (\d+)', metrics)[1])
+
+    before = test.wait("it has asked", attempts)
+    test.wait("it asks again", lambda: attempts() > before)
+    for process in (untrusting, nobody):
+        test.equal(len([x for x in process.lines() if "list of pods" in x]), 1, f"told once: {process.text()}")
+        process.signal(signal.SIGTERM)
+        test.equal(process.wait(30), 0, "exit status")
+
+
 @case("while the API server is away nobody new is let in, and probes and operators are answered", on=("embedded",), seconds=20)
 def away(test):
     up = own(test)
@@ -186,6 +249,7 @@ def away(test):
     finally:
         up.process.signal(signal.SIGCONT)
     test.wait("the API server is asked again", lambda: scheduler.get("/metrics").status == 403)
+    interrupt(test, up)
     up.kill()
     test.equal(scheduler.get("/metrics", "another").status, 401, "where nobody listens")
     test.equal(scheduler.get("/healthz").status, 200, "/healthz")
@@ -218,6 +282,7 @@ class Deployment:
         config["users"][0]["user"] = {"token": self.kubectl("create", "token", "berth-scheduler", "-n", "kube-system").strip()}
         account = self.up.directory / "account.kubeconfig"
         account.write_text(json.dumps(config))
+        self.token = config["users"][0]["user"]["token"]
         deployment = self.connection.request("GET", "/apis/apps/v1/namespaces/kube-system/deployments/berth-scheduler").json()
         container = deployment["spec"]["template"]["spec"]["containers"][0]
         given = [o for o in container["args"][1:] if "--secure-port" not in o and "--bind-address" not in o]
@@ -266,6 +331,39 @@ def deployed(test):
     scheduler.process.signal(signal.SIGUSR2)
     test.wait("it may compare", lambda: 'differences="0"' in scheduler.process.text())
     there.end()
+
+
+@case("what a role lacks is told by verb and resource, and counted, and stops nothing else", on=("embedded",), seconds=20)
+def lacking(test):
+    there = Deployment(test, "berth-scheduler")
+    scheduler = there.scheduler
+    whole = json.loads(there.kubectl("get", "clusterrole", "berth-scheduler", "-o", "json"))["rules"]
+
+    def allow(rules):
+        there.kubectl("patch", "clusterrole", "berth-scheduler", "--type=merge", "-p", json.dumps({"rules": rules}))
+
+    allow([rule for rule in whole if not {"events", "pods/status"} & set(rule["resources"])])
+    pods = "/api/v1/namespaces/default/pods"
+    for pod in (objects.pod("small", cpu="100m"), objects.pod("large", cpu="9000")):
+        test.equal(there.connection.request("POST", pods, pod).status, 201, "status")
+
+    def pod(name):
+        return there.connection.request("GET", f"{pods}/{name}").json()
+
+    def counted(verb, resource):
+        series = f'berth_writes_failed_total{{outcome="refused",resource="{resource}",verb="{verb}"}} '
+        return [line for line in scheduler.get("/metrics", there.token).body.decode().splitlines() if line.startswith(series)]
+
+    test.wait("a pod is placed all the same", lambda: pod("small")["spec"].get("nodeName"))
+    for verb, resource in (("create", "events"), ("patch", "pods/status")):
+        told = rf'{verb} {resource}: refused \(403\): .*cannot {verb} resource "{resource}" in API group'
+        test.wait(f"it is told: {told}", lambda: re.search(told, scheduler.process.text()))
+        test.wait("it is counted", lambda: counted(verb, resource))
+    allow(whole)
+    test.wait("the other pod is told once the right is there", lambda: "0/2 nodes" in json.dumps(pod("large")["status"]))
+    test.equal(len(re.findall(r"patch pods/status: refused", scheduler.process.text())), 1, "lines for one kind of write")
+    scheduler.process.signal(signal.SIGTERM)
+    test.equal(scheduler.process.wait(30), 0, "exit status")
 
 
 @case("with the rights of deploy/berth-scheduler-quota.yaml it gives out quota", on=("embedded",), seconds=15)

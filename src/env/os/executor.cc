@@ -490,7 +490,12 @@ void ActorThread::Send(SendRequest send) {
     to_self_.emplace_back(CallFailed{.call = send.call, .failure = CallFailure::kNotSent});
     return;
   }
-  const Instant deadline = owner_.clock.now() + send.timeout;
+  const Instant now = owner_.clock.now();
+  if (now >= send.not_after) {
+    to_self_.emplace_back(CallFailed{.call = send.call, .failure = CallFailure::kNotSent});
+    return;
+  }
+  const Instant deadline = now + send.timeout;
   const auto [pending, fresh] = calls_.try_emplace(send.call.value);
   CHECK(fresh);
   pending->second.stream = send.stream;

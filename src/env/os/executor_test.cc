@@ -197,6 +197,16 @@ TEST(Executor, WithoutAServerACallFailsAsNotSent) {
   EXPECT_THAT(got.Wait(1), ElementsAre("1 failed 0"));
 }
 
+TEST(Executor, WhatMustNotLeaveAnyMoreFailsAsNotSent) {
+  SendRequest late = Get(1, "/echo");
+  late.not_after = Instant{};
+  SendRequest early = Get(2, "/echo");
+  early.not_after = Clock().now() + Duration::Minutes(60);
+  World world({late, early});
+  EXPECT_THAT(world.got.Wait(2),
+              ::testing::UnorderedElementsAre("1 failed 0", "2: 200 tester/echo"));
+}
+
 // Collects what goes to the network.
 struct FakeNetwork final : OutputSink {
   void Take(std::vector<Output> batch) override {

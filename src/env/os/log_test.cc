@@ -59,7 +59,14 @@ TEST(Log, KeysAreTakenApartAsTheyWerePut) {
   EXPECT_EQ(split.text, "text");
   EXPECT_EQ(split.keys, (LogKeys{{"a", "1"}, {"b", ""}}));
   EXPECT_TRUE(SplitKeys("text").keys.empty());
-  EXPECT_TRUE(SplitKeys("text\x1fkey").keys.empty());
+  EXPECT_TRUE(SplitKeys("\x1ftext\x1fkey").keys.empty());
+  // What a line quotes brings none along.
+  const std::string_view quoted =
+      "watch of pods: no\x1f"
+      "err\x1f"
+      "forged";
+  EXPECT_EQ(SplitKeys(quoted).text, quoted);
+  EXPECT_TRUE(SplitKeys(quoted).keys.empty());
 }
 
 }  // namespace

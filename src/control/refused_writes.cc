@@ -1,0 +1,25 @@
+#include "control/refused_writes.h"
+
+#include <fmt/format.h>
+
+namespace berth::control {
+
+std::optional<std::string> RefusedWrites::Note(Instant now, const client::CallDone& done) {
+  constexpr int kTooManyRequests = 429;
+  const int status = done.response.status;
+  if (done.method == env::Method::kGet || status == kTooManyRequests) return std::nullopt;
+  const bool unknown = done.outcome == client::Outcome::kUnknown;
+  if (!unknown && (done.outcome != client::Outcome::kRefused || status == 0)) return std::nullopt;
+  const client::Access access = client::AccessOf(done.method, done.target);
+  const Kind kind(access.verb, access.resource);
+  Counts& counts = counts_[kind];
+  ++(unknown ? counts.unknown : counts.refused);
+  if (unknown) return std::nullopt;
+  const auto [told, first] = told_.try_emplace(kind, now);
+  if (!first && now < told->second + kTellEvery) return std::nullopt;
+  told->second = now;
+  return fmt::format("{} {}: refused ({}): {}", kind.first, kind.second, status,
+                     client::WhyOf(done));
+}
+
+}  // namespace berth::control
