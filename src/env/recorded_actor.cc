@@ -129,6 +129,7 @@ void RecordedActor::RestartWhenDue(Instant now, Outbox& out) {
   if (asked_from_outside_) return;
   if (!asked_to_stop_) {
     if (sink_.state() != StepSink::State::kFull) return;
+    if (restarted_ && now - *restarted_ < restarts_.apart_min) return;
     asked_to_stop_ = now;
     StepActor(
         now,
@@ -142,6 +143,7 @@ void RecordedActor::RestartWhenDue(Instant now, Outbox& out) {
   for (const auto& [call, stream] : calls_) out.emplace_back(CancelCall{Outside({call}, life_)});
   calls_.clear();
   ++life_;
+  restarted_ = now;
   stopped_ = false;
   asked_to_stop_.reset();
   Life fresh = restarts_.make();

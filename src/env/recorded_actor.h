@@ -59,6 +59,8 @@ class RecordedActor final : public Actor {
     // Asks the actor to stop as a request, which it answers when it has.
     ExchangeId stop = {};
     Duration patience = Duration::Seconds(10);
+    // From one life to the next: where a file is full sooner, nothing is recorded until then.
+    Duration apart_min = Duration::Minutes(10);
   };
 
   // The sink began with the actor, and outlives this.
@@ -83,6 +85,7 @@ class RecordedActor final : public Actor {
   bool asked_from_outside_ = false;       // To stop: there is no other life then.
   std::optional<Instant> asked_to_stop_;  // To make room for the next life.
   bool stopped_ = false;
+  std::optional<Instant> restarted_;  // Last.
 };
 
 }  // namespace berth::env

@@ -158,6 +158,22 @@ TEST_F(RecordedActorTest, BeginsAnewWhenTheSinkIsFullAndTheActorHasStopped) {
   EXPECT_EQ(heard_, std::vector<std::string>{"watch 1 ended"});
 }
 
+// Lists that fill the file at once make no scheduler that does nothing but begin.
+TEST_F(RecordedActorTest, BeginsAnewOnceInTenMinutesAtMost) {
+  RecordedActor actor = Make(true);
+  const auto fill = [&](Duration after) {
+    sink_.now = StepSink::State::kFull;
+    Step(actor, Tick{}, kNow + after);
+    return sink_.headers.size();
+  };
+  EXPECT_EQ(fill({}), 1u);
+  EXPECT_EQ(fill(Duration::Seconds(1)), 1u);
+  EXPECT_EQ(fill(Duration::Seconds(599)), 1u);
+  EXPECT_EQ(fill(Duration::Minutes(10)), 2u);
+  EXPECT_EQ(fill(Duration::Minutes(19)), 2u);
+  EXPECT_EQ(fill(Duration::Minutes(20)), 3u);
+}
+
 TEST_F(RecordedActorTest, WhatHasEndedIsNotCancelled) {
   RecordedActor actor = Make(true);
   Step(actor, Tick{});
