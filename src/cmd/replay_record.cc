@@ -100,6 +100,10 @@ int PrintWhy(env::Actor& scheduler, Instant now, const std::string& pod) {
 }
 
 void PrintSummary(const env::Replay& replay, const Sent& sent, Instant first, Instant last) {
+  if (replay.steps() == 0) {
+    fmt::print("equal: no inputs\n");
+    return;
+  }
   fmt::print("equal: {} inputs from {} to {}, {} outputs\n", replay.steps(),
              api::PrintMicroTime(first), api::PrintMicroTime(last), sent.outputs);
   fmt::print("{} bindings, {} evictions, {} events, {} patches, {} other writes, {} reads\n",
