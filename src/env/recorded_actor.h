@@ -43,10 +43,10 @@ class StepSink {
 // An actor whose steps are recorded while the sink is open; to the outside it is that actor, but
 // that its answer to GET /metrics tells of the recording, too.
 //
-// If it may, it makes the actor anew in its place when the sink is full, as a restart of the process
-// would: it asks it to stop, waits until it has or for as long as patience lasts, cancels all of its
-// calls and lets a fresh one begin. Names of calls are those of one life, so the outside sees them
-// with the life's number in front; what comes for an earlier life is dropped.
+// If it may, it makes the actor anew in its place when the sink is full, as a restart of the
+// process would: it asks it to stop, waits until it has or for as long as patience lasts, cancels
+// all of its calls and lets a fresh one begin. Names of calls are those of one life, so the outside
+// sees them with the life's number in front; what comes for an earlier life is dropped.
 class RecordedActor final : public Actor {
  public:
   // A fresh actor, and what the recording says that it was made of.

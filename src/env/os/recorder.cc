@@ -158,7 +158,8 @@ Status Recorder::Impl::Begin(std::string_view header) {
     if (failed)
       return FailAt(options.path, fmt::format("can't be moved away: {}", failed.message()));
   }
-  File made(open(options.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnerOnly));
+  File made(
+      open(options.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnerOnly));
   if (made.number() < 0)
     return FailAt(options.path, fmt::format("can't be written: {}", Why(errno)));
   // Where there are no locks, nobody is kept out.

@@ -161,6 +161,7 @@ TEST_F(RecorderTest, EndsWhereTheDiskIsFullAndWhatIsThereIsWhole) {
   recorder->Stop();
   EXPECT_GE(Read(path_).steps, 1u);
   EXPECT_LT(Read(path_).steps, 21u);
+  EXPECT_THAT(Read(path_).end, HasSubstr("File too large"));  // Behind what is whole.
 }
 
 TEST_F(RecorderTest, EndsWhereMoreWaitsThanMayAndNobodyWaitsForIt) {
