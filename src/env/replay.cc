@@ -16,6 +16,10 @@ namespace {
 constexpr size_t kShownBefore = 200;
 constexpr size_t kShownMax = 1'000;
 
+std::string_view ViewOf(const std::optional<std::string>& text) {
+  return text ? std::string_view(*text) : std::string_view();
+}
+
 std::string Shown(const std::optional<std::string>& text, size_t parts_at) {
   if (!text) return "nothing";
   const size_t begin = parts_at > kShownBefore ? parts_at - kShownBefore : 0;
@@ -45,8 +49,8 @@ std::optional<Difference> Compare(const StepRead& step, const Outbox& outputs) {
 }  // namespace
 
 std::string ToString(const Difference& difference) {
-  const std::string_view recorded = difference.recorded ? *difference.recorded : "";
-  const std::string_view replayed = difference.replayed ? *difference.replayed : "";
+  const std::string_view recorded = ViewOf(difference.recorded);
+  const std::string_view replayed = ViewOf(difference.replayed);
   const auto parts = std::ranges::mismatch(recorded, replayed);
   const auto at = static_cast<size_t>(parts.in1 - recorded.begin());
   return fmt::format(

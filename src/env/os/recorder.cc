@@ -295,7 +295,7 @@ void Recorder::Impl::Close() {
 
 Recorder::Recorder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<Recorder>> Recorder::Open(RecorderOptions options, std::string header,
+Result<std::unique_ptr<Recorder>> Recorder::Open(RecorderOptions options, const std::string& header,
                                                  Logger& logger) {
   CHECK_GE(options.bytes_max, kBytesMaxLeast);
   auto impl = std::make_unique<Impl>(std::move(options), logger);

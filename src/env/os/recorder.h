@@ -32,7 +32,7 @@ class Recorder final : public StepSink {
   // Errors name the path: it can't be written, is no recording (nor is its predecessor), another
   // process records there, or the header alone is too large. Only a full disk is none: the
   // recording has ended then. REQUIRES: bytes_max of at least kBytesMaxLeast.
-  static Result<std::unique_ptr<Recorder>> Open(RecorderOptions options, std::string header,
+  static Result<std::unique_ptr<Recorder>> Open(RecorderOptions options, const std::string& header,
                                                 Logger& logger);
   // Stops.
   ~Recorder() override;
