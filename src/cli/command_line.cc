@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "api/duration.h"
+#include "api/quantity.h"
+#include "api/timestamp.h"
 #include "base/limits.h"
 #include "cli/numbers.h"
 
@@ -122,6 +124,7 @@ struct Slots {
   WhyOptions why;
   QueueOptions queue;
   ReplayOptions replay;
+  ReplayRecordOptions replay_record;
   std::string listen;
   std::string durability = "disk";
   std::string event_ttl;
@@ -191,10 +194,80 @@ std::optional<ReplayPolicy> FindPolicy(std::string_view name) {
   return std::nullopt;
 }
 
+// What is wrong with the size of a recording; empty: it is in `bytes`.
+std::string ReadRecordSize(const std::string& text, int64_t& bytes) {
+  const Result<api::Quantity> size = api::ParseQuantity(text);
+  if (!size) return fmt::format("{}: not a size as 256Mi: {}", text, size.error().message);
+  bytes = size->whole();
+  if (bytes < kRecordBytesLeast) return fmt::format("{}: less than 1Mi", text);
+  return "";
+}
+
+void AddRecord(CLI::App* run, RecordOptions& record) {
+  CLI::Option* file = run->add_option(
+      "--record", record.path,
+      "record what the scheduler is told and does into this file, for `berth replay "
+      "record`; what it had becomes FILE.1");
+  file->check([](const std::string& text) { return text.empty() ? "the path is empty" : ""; })
+      ->type_name("FILE");
+  run->add_option_function<std::string>(
+         "--record-size", [](const std::string&) {},
+         "how large both files may get together, 1Mi or more [256Mi]")
+      ->check([&record](const std::string& text) { return ReadRecordSize(text, record.bytes_max); })
+      ->type_name("SIZE")
+      ->needs(file);
+  run->add_option_function<std::string>(
+         "--record-full",
+         [&record](const std::string& text) { record.restarts_when_full = text == "restart"; },
+         "stop: the recording ends then; restart: the scheduler starts anew, and a new file [stop]")
+      ->check(CLI::IsMember({"stop", "restart"}))
+      ->needs(file);
+}
+
+// The number of an input or a time; what is wrong with it otherwise.
+std::string ReadUntil(const std::string& text, ReplayRecordOptions& replay) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && rest == end) {
+    replay.until_number = number;
+    return "";
+  }
+  const Result<Instant> time = api::ParseTimestamp(text);
+  if (!time) {
+    return fmt::format("{}: not the number of an input, nor a time as 2026-01-02T03:04:05Z", text);
+  }
+  replay.until_time = *time;
+  return "";
+}
+
+void AddReplayRecord(CLI::App* replay, ReplayRecordOptions& options) {
+  CLI::App* command = replay->add_subcommand("record",
+                                             "what `berth run --record` recorded: do it again and "
+                                             "compare; 1: it differs, 2: no recording");
+  command->add_option("FILE", options.file, "the recording")->required();
+  command
+      ->add_option_function<std::string>(
+          "--until", [](const std::string&) {}, "end behind this input, or at this time")
+      ->check([&options](const std::string& text) { return ReadUntil(text, options); })
+      ->type_name("NUMBER|TIME");
+  command
+      ->add_option("--why", options.why,
+                   "say then why this pod waits, or why it is where it is, as `berth why`")
+      ->check([](const std::string& text) {
+        const size_t slash = text.find('/');
+        const bool good = slash != std::string::npos && slash > 0 && slash + 1 < text.size() &&
+                          text.find('/', slash + 1) == std::string::npos;
+        return good ? std::string() : text + ": not NAMESPACE/NAME";
+      })
+      ->type_name("NAMESPACE/NAME");
+  command->add_flag("--print", options.print, "show each write: input, time, request, body");
+}
+
 CLI::App* AddReplay(CLI::App& app, Slots& slots) {
   ReplayOptions& replay = slots.replay;
   CLI::App* command =
-      app.add_subcommand("replay", "place a recorded trace, offline, in virtual time");
+      app.add_subcommand("replay", "a trace or a recording, offline, in virtual time");
   command->require_subcommand(1);
   CLI::App* openb =
       command->add_subcommand("openb", "the openb GPU trace: fill a cluster until it is full");
@@ -214,7 +287,8 @@ CLI::App* AddReplay(CLI::App& app, Slots& slots) {
                   "the engine alone, without API, store and client");
   openb->add_flag("--skip-bad", replay.skip_bad,
                   "report rows that can't be read, and run the rest");
-  return openb;
+  AddReplayRecord(command, slots.replay_record);
+  return command;
 }
 
 void AddClients(CLI::App& app, Slots& slots) {
@@ -238,6 +312,7 @@ void AddClients(CLI::App& app, Slots& slots) {
                   "paths of --secure-port that everybody may get [/healthz,/readyz,/livez]")
       ->delimiter(',');
   AddLeaderElect(run, slots.run.leader);
+  AddRecord(run, slots.run.record);
   AddVerbosity(run, slots.run.verbose);
 
   CLI::App* controllers =
@@ -355,7 +430,7 @@ std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
   app.get_formatter()->column_width(36);
   CLI::App* up = AddUp(app, slots);
   AddClients(app, slots);
-  AddReplay(app, slots);
+  CLI::App* replay = AddReplay(app, slots);
   // The parser would only say that a command is missing.
   const auto known = [&app](const std::string& name) {
     return !app.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; })
@@ -393,6 +468,7 @@ std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
     slots.why.name = *name;
     return slots.why;
   }
+  if (replay->got_subcommand("record")) return slots.replay_record;
   return FinishReplay(slots);
 }
 

@@ -59,6 +59,14 @@ struct LeaderElectOptions {
   std::string resource_namespace;  // ... as here.
 };
 
+// What the scheduler does is recorded, to be done again by ReplayRecordOptions.
+struct RecordOptions {
+  std::string path;                        // Empty: nothing is.
+  int64_t bytes_max = int64_t{256} << 20;  // Of the file and its predecessor together.
+  bool restarts_when_full = false;         // Else the recording ends.
+};
+inline constexpr int64_t kRecordBytesLeast = int64_t{1} << 20;
+
 struct RunOptions {
   ConnectOptions connect;
   std::vector<std::string> scheduler_names;  // Empty: the default ones.
@@ -72,6 +80,7 @@ struct RunOptions {
   // Answered at that port to everybody; one that ends in * stands for all that begin so.
   std::vector<std::string> open_paths = {"/healthz", "/readyz", "/livez"};
   LeaderElectOptions leader;
+  RecordOptions record;
   bool verbose = false;
 };
 
@@ -125,8 +134,17 @@ struct ReplayOptions {
   bool skip_bad = false;
 };
 
+struct ReplayRecordOptions {
+  std::string file;
+  // Inputs up to this one, or up to this time.
+  std::optional<uint64_t> until_number;
+  std::optional<Instant> until_time;
+  std::string why;  // NAMESPACE/NAME of a pod that is asked about then; empty: none.
+  bool print = false;
+};
+
 using Command = std::variant<UpOptions, RunOptions, ControllersOptions, NodesOptions, WhyOptions,
-                             QueueOptions, ReplayOptions>;
+                             QueueOptions, ReplayOptions, ReplayRecordOptions>;
 
 // The program ends at once: help, version, or a command line that makes no sense.
 struct Exit {

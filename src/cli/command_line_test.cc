@@ -244,6 +244,34 @@ TEST(CommandLine, ReplayTakesTheTraceAndItsPolicy) {
   EXPECT_TRUE(replay.skip_bad);
 }
 
+TEST(CommandLine, RunRecordsWhereItIsTold) {
+  EXPECT_EQ(Get<RunOptions>({"run"}).record.path, "");
+  const auto plain = Get<RunOptions>({"run", "--record", "f"}).record;
+  EXPECT_EQ(plain.path, "f");
+  EXPECT_EQ(plain.bytes_max, 256 << 20);
+  EXPECT_FALSE(plain.restarts_when_full);
+  const auto record =
+      Get<RunOptions>({"run", "--record=f", "--record-size=1Gi", "--record-full=restart"}).record;
+  EXPECT_EQ(record.bytes_max, 1 << 30);
+  EXPECT_TRUE(record.restarts_when_full);
+}
+
+TEST(CommandLine, ReplayTakesARecordingAndWhereToEnd) {
+  const auto whole = Get<ReplayRecordOptions>({"replay", "record", "f"});
+  EXPECT_EQ(whole.file, "f");
+  EXPECT_FALSE(whole.until_number.has_value());
+  EXPECT_FALSE(whole.until_time.has_value());
+  EXPECT_FALSE(whole.print);
+  const auto part = Get<ReplayRecordOptions>(
+      {"replay", "record", "f", "--until", "12", "--why", "a/b", "--print"});
+  EXPECT_EQ(part.until_number, 12U);
+  EXPECT_EQ(part.why, "a/b");
+  EXPECT_TRUE(part.print);
+  EXPECT_EQ(Get<ReplayRecordOptions>({"replay", "record", "f", "--until=2026-01-01T00:00:00.5Z"})
+                .until_time,
+            Instant::FromSeconds(1'767'225'600) + Duration::Milliseconds(500));
+}
+
 TEST(CommandLine, HelpAndVersionAreAnswersNotErrors) {
   const Exit help = Ends({"--help"});
   EXPECT_EQ(help.status, kOk);
@@ -293,6 +321,16 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"replay", "openb", "n", "p", "--arrived", "nan"}, "--arrived nan"},
       {{"replay", "openb", "n", "p", "--seed", "x"}, "--seed"},
       {{"replay", "openb", "n", "p", "--seed=-1"}, "--seed: -1 is not in range"},
+      {{"replay", "record"}, "FILE"},
+      {{"replay", "record", "f", "--until", "noon"},
+       "noon: not the number of an input, nor a time"},
+      {{"replay", "record", "f", "--why", "pod"}, "pod: not NAMESPACE/NAME"},
+      {{"replay", "record", "f", "--why", "a/b/c"}, "a/b/c: not NAMESPACE/NAME"},
+      {{"run", "--record="}, "--record"},
+      {{"run", "--record", "f", "--record-size", "1000"}, "1000: less than 1Mi"},
+      {{"run", "--record", "f", "--record-size", "much"}, "much: not a size as 256Mi"},
+      {{"run", "--record", "f", "--record-full", "wrap"}, "wrap"},
+      {{"run", "--record-size", "1Gi"}, "--record"},
       {{"run", "--logging-format=xml"}, "--logging-format: xml"},
       {{"run", "--authentication-token-webhook-cache-ttl=soon"}, "invalid duration \"soon\""},
       {{"run", "--authorization-webhook-cache-authorized-ttl=-1s"},

@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "cmd/commands.h"
 #include "cmd/signals.h"
+#include "cmd/version.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ bool WaitsForSignal(const berth::cli::Command& command) {
 int main(int argc, char** argv) {
   using namespace berth;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const auto command = cli::Parse(arguments, BERTH_VERSION);
+  const auto command = cli::Parse(arguments, cmd::Version());
   if (!command) {
     std::fputs(command.error().text.c_str(), command.error().status == cli::kOk ? stdout : stderr);
     return command.error().status;
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
           [](const cli::NodesOptions& nodes) { return cmd::Nodes(nodes); },
           [](const cli::WhyOptions& why) { return cmd::Why(why); },
           [](const cli::QueueOptions& queue) { return cmd::Queue(queue); },
-          [](const cli::ReplayOptions& replay) { return cmd::Replay(replay); }},
+          [](const cli::ReplayOptions& replay) { return cmd::Replay(replay); },
+          [](const cli::ReplayRecordOptions& replay) { return cmd::ReplayRecord(replay); }},
       *command);
 }

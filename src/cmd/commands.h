@@ -13,5 +13,6 @@ int Nodes(const cli::NodesOptions& options);
 int Why(const cli::WhyOptions& options);
 int Queue(const cli::QueueOptions& options);
 int Replay(const cli::ReplayOptions& options);
+int ReplayRecord(const cli::ReplayRecordOptions& options);
 
 }  // namespace berth::cmd

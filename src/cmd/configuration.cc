@@ -145,11 +145,12 @@ std::unexpected<Error> FailAll(std::string_view path, const std::vector<std::str
   return Fail(ErrorCode::kInvalid, std::move(text));
 }
 
-Result<Configuration> ReadBerthConfiguration(const std::string& path, Configuration out) {
-  const auto fail = [&](const std::string& text) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, text));
+Result<Configuration> ReadBerthConfiguration(const std::string& text, const std::string& path,
+                                             Configuration out) {
+  const auto fail = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, why));
   };
-  const Result<api::Json> manifest = ReadManifest(path, kKind);
+  const Result<api::Json> manifest = ParseManifest(text, path, kKind);
   if (!manifest) return std::unexpected(manifest.error());
   const api::JsonObject& object = manifest->get_object();
   for (const std::string_view needed : {"apiVersion", "kind"}) {
@@ -182,15 +183,20 @@ void Put(const Configuration& configuration, control::SchedulerOptions& options)
 
 Result<Configuration> ReadConfiguration(const std::string& path,
                                         const std::vector<std::string>& gate_values) {
+  const Result<std::string> text = path.empty() ? Result<std::string>() : net::ReadFile(path);
+  if (!text) return std::unexpected(text.error());
+  return ParseConfiguration(*text, path, gate_values);
+}
+
+Result<Configuration> ParseConfiguration(const std::string& text, const std::string& path,
+                                         const std::vector<std::string>& gate_values) {
   Configuration out;
   auto gates = config::FeatureGates::Parse(gate_values);
   if (!gates) return FailAll("--feature-gates", gates.error());
   out.gates = *std::move(gates);
   if (path.empty()) return out;
-  const Result<std::string> text = net::ReadFile(path);
-  if (!text) return std::unexpected(text.error());
-  if (!IsOfScheduler(*text)) return ReadBerthConfiguration(path, std::move(out));
-  auto read = config::ReadSchedulerConfiguration(*text, out.gates);
+  if (!IsOfScheduler(text)) return ReadBerthConfiguration(text, path, std::move(out));
+  auto read = config::ReadSchedulerConfiguration(text, out.gates);
   if (!read) return FailAll(path, read.error());
   out.scheduler = *std::move(read);
   return out;

@@ -45,6 +45,11 @@ struct Configuration {
 [[nodiscard]] Result<Configuration> ReadConfiguration(
     const std::string& path, const std::vector<std::string>& gate_values = {});
 
+// The same of a file's text. Errors name it by `path`.
+[[nodiscard]] Result<Configuration> ParseConfiguration(const std::string& text,
+                                                       const std::string& path,
+                                                       const std::vector<std::string>& gate_values);
+
 // What berth doesn't do of it: it can't run by it then. An error with a line for each.
 [[nodiscard]] Status CheckSupported(const std::string& path, const Configuration& configuration);
 

@@ -34,16 +34,19 @@ config::LeaderElection Combined(config::LeaderElection configured,
   return configured;
 }
 
+std::string NewIdentity() {
+  return fmt::format("{}_{:016x}{:016x}", HostName(), env::os::Seed(), env::os::Seed());
+}
+
 Result<control::LeaderElectionOptions> LeaderOptions(const config::LeaderElection& election,
                                                      const client::Options& client) {
-  control::LeaderElectionOptions leader{
-      .identity = fmt::format("{}_{:016x}{:016x}", HostName(), env::os::Seed(), env::os::Seed()),
-      .namespace_name = election.resource_namespace,
-      .name = election.resource_name,
-      .lease_duration = election.lease_duration,
-      .renew_deadline = election.renew_deadline,
-      .retry_period = election.retry_period,
-      .client = client};
+  control::LeaderElectionOptions leader{.identity = NewIdentity(),
+                                        .namespace_name = election.resource_namespace,
+                                        .name = election.resource_name,
+                                        .lease_duration = election.lease_duration,
+                                        .renew_deadline = election.renew_deadline,
+                                        .retry_period = election.retry_period,
+                                        .client = client};
   leader.client.seed = env::os::Seed();
   if (const std::string problem = control::ProblemOf(leader); !problem.empty())
     return Fail(ErrorCode::kInvalid, problem);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "cli/command_line.h"
 #include "client/client.h"
@@ -13,8 +15,11 @@ namespace berth::cmd {
 [[nodiscard]] config::LeaderElection Combined(config::LeaderElection configured,
                                               const cli::LeaderElectOptions& options);
 
-// With an identity that no other process has: the host's name, which is a pod's own, and a random
-// number, as upstream's. `client`: how the scheduler reaches the API server.
+// That no other process has, nor this one had: the host's name, which is a pod's own, and a random
+// number, as upstream's.
+[[nodiscard]] std::string NewIdentity();
+
+// With a new identity. `client`: how the scheduler reaches the API server.
 [[nodiscard]] Result<control::LeaderElectionOptions> LeaderOptions(
     const config::LeaderElection& election, const client::Options& client);
 

@@ -10,12 +10,17 @@
 namespace berth::cmd {
 
 Result<api::Json> ReadManifest(const std::string& path, std::string_view what) {
-  const auto fail = [&](const std::string& text) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, text));
-  };
   const Result<std::string> text = net::ReadFile(path);
   if (!text) return std::unexpected(text.error());
-  auto documents = codec::ParseYaml(*text);
+  return ParseManifest(*text, path, what);
+}
+
+Result<api::Json> ParseManifest(std::string_view text, const std::string& path,
+                                std::string_view what) {
+  const auto fail = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, why));
+  };
+  auto documents = codec::ParseYaml(text);
   if (!documents) return fail(documents.error().message);
   if (documents->size() != 1 || !documents->front().is_object())
     return fail(fmt::format("holds not one {}", what));

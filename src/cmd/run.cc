@@ -19,6 +19,7 @@
 #include "cmd/leader_options.h"
 #include "cmd/node_template.h"
 #include "cmd/profiles.h"
+#include "cmd/recording.h"
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
 #include "config/scheduler_configuration.h"
@@ -28,7 +29,9 @@
 #include "env/os/entropy.h"
 #include "env/os/executor.h"
 #include "env/os/log.h"
+#include "env/os/recorder.h"
 #include "env/os/time_zones.h"
+#include "env/recorded_actor.h"
 #include "net/certificates.h"
 #include "net/server.h"
 #include "nodes/nodes.h"
@@ -67,6 +70,16 @@ Status TakeFiles(const cli::SchedulerFlags& flags, net::ServerOptions& server) {
     *out = *std::move(text);
   }
   return {};
+}
+
+// For another life in the same process.
+SchedulerSetup Refreshed(SchedulerSetup setup) {
+  setup.client.seed = env::os::Seed();
+  if (setup.leader) {
+    setup.leader->identity = NewIdentity();
+    setup.leader->client.seed = env::os::Seed();
+  }
+  return setup;
 }
 
 // Runs one actor until a signal comes.
@@ -144,6 +157,31 @@ class Process {
     gate_.PassTo(*router_);
     return {};
   }
+  // The actor that does the same as this one and records it.
+  Result<std::unique_ptr<env::Actor>> Record(std::unique_ptr<env::Actor> actor,
+                                             const SchedulerSetup& setup,
+                                             const cli::RunOptions& options) {
+    Result<ConfigurationSource> source =
+        SourceOf(options.config, options.flags.feature_gates, setup.configuration);
+    if (!source) return std::unexpected(source.error());
+    auto recorder = env::os::Recorder::Open(
+        {.path = options.record.path, .bytes_max = options.record.bytes_max},
+        PrintHeader(setup, *source, clock_.now()), logger_);
+    if (!recorder) return std::unexpected(recorder.error());
+    recorder_ = *std::move(recorder);
+    Tell(fmt::format("records into {}, {} bytes at most with the file before it",
+                     options.record.path, options.record.bytes_max));
+    env::RecordedActor::Restarts restarts;
+    if (options.record.restarts_when_full) {
+      restarts.stop = control::kStopExchange;
+      restarts.make = [this, setup, source = *source]() -> env::RecordedActor::Life {
+        Tell("the recording is full: the scheduler starts anew");
+        const SchedulerSetup fresh = Refreshed(setup);
+        return {.actor = MakeScheduler(fresh), .header = PrintHeader(fresh, source, clock_.now())};
+      };
+    }
+    return std::make_unique<env::RecordedActor>(std::move(actor), *recorder_, std::move(restarts));
+  }
   // Before Connect: the actor elects a leader. It is asked to stop at the end, and answers
   // kStopExchange.
   void HasLease() { has_lease_ = true; }
@@ -174,6 +212,7 @@ class Process {
     if (delegation_) delegation_->Stop();
     if (transport_) transport_->Stop();
     if (of_lease_) of_lease_->Stop();
+    if (recorder_) recorder_->Stop();
   }
   int Failed(const Error& error) const {
     fmt::print(stderr, "berth {}: {}\n", command_, error.message);
@@ -205,6 +244,7 @@ class Process {
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
   StopGate gate_;
+  std::unique_ptr<env::os::Recorder> recorder_;
   env::os::Executor executor_;
   env::os::ActorId actor_;
   bool has_lease_ = false;
@@ -278,36 +318,34 @@ int Run(const cli::RunOptions& options) {
   for (const std::string& text : options.flags.without_effect) process.Tell(text);
   for (const auto& [gate, on] : configuration->gates.switched())
     process.Tell(fmt::format("--feature-gates: {}={} has no effect", gate, on));
-  control::SchedulerOptions scheduler;
-  scheduler.engine.preemption = true;
-  Put(*configuration, scheduler);
-  scheduler.groups = true;
-  scheduler.volumes = true;
-  scheduler.namespaces = true;
-  scheduler.spread_defaults = true;
-  scheduler.quota = options.quota;
-  scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
+  SchedulerSetup setup{.configuration = *configuration,
+                       .scheduler_names = options.scheduler_names,
+                       .quota = options.quota,
+                       .client = ClientOptions(*endpoint, "berth-scheduler")};
   // As many calls as there are connections: what waits, waits where it can be taken back when the
   // lease is lost.
-  scheduler.client.calls_in_flight_max = kCallsInFlightMax;
+  setup.client.calls_in_flight_max = kCallsInFlightMax;
   endpoint->transport.connections_max = kCallsInFlightMax + kConnectionsSpare;
   endpoint->transport.gather_calls_min = kGatherCallsMin;
-  if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
   const config::LeaderElection election =
       Combined(configuration->scheduler ? configuration->scheduler->leader_election
                                         : config::LeaderElection(),
                options.leader);
-  std::string configz = ConfigzText(*configuration, scheduler.scheduler_names, election,
-                                    ConnectBy(options, *configuration).kubeconfig);
+  setup.configz = ConfigzText(*configuration, OptionsOf(setup).scheduler_names, election,
+                              ConnectBy(options, *configuration).kubeconfig);
   if (election.leader_elect) {
-    Result<control::LeaderElectionOptions> leader = LeaderOptions(election, scheduler.client);
+    Result<control::LeaderElectionOptions> leader = LeaderOptions(election, setup.client);
     if (!leader) return process.Failed(leader.error());
-    scheduler.leader_election = *std::move(leader);
+    setup.leader = *std::move(leader);
     process.HasLease();
   }
-  Status status = process.Connect(
-      std::make_unique<control::OperatedScheduler>(std::move(scheduler), std::move(configz)),
-      *endpoint);
+  std::unique_ptr<env::Actor> scheduler = MakeScheduler(setup);
+  if (!options.record.path.empty()) {
+    auto recorded = process.Record(std::move(scheduler), setup, options);
+    if (!recorded) return process.Failed(recorded.error());
+    scheduler = *std::move(recorded);
+  }
+  Status status = process.Connect(std::move(scheduler), *endpoint);
   cli::RunOptions serving = options;
   // Who starts it with this, as kube-scheduler is, expects its port to be open.
   if (!serving.secure_port && !options.flags.authentication_kubeconfig.empty())

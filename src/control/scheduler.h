@@ -127,6 +127,7 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] Instant wake_at() const override;
   void AddTo(Hasher& hasher) const override;
 
+  [[nodiscard]] const SchedulerOptions& options() const { return options_; }
   [[nodiscard]] bool preempts() const { return options_.engine.preemption; }
   [[nodiscard]] bool places_groups() const { return options_.groups; }
   [[nodiscard]] bool reads_volumes() const { return volumes_.has_value(); }

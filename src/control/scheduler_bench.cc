@@ -1,13 +1,19 @@
 // The scheduler's whole path, without an API server: pods from watch bytes to binding requests, and
 // back by outcome and watch event. Items are pods; a pod is decoded twice (waiting, bound),
-// decided, bound, and told of by an event.
+// decided, bound, and told of by an event. The same recorded (docs/design/0029-recording.md): what
+// that costs the scheduler's thread, and what it costs the thread that writes.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "control/scheduler.h"
+#include "env/recorded_actor.h"
+#include "env/recording.h"
 
 namespace berth::control {
 namespace {
@@ -41,10 +47,27 @@ std::string_view NodeOf(std::string_view binding) {
   return rest.substr(0, rest.find('"'));
 }
 
+// Takes what is recorded and writes nothing.
+class Sink final : public env::StepSink {
+ public:
+  [[nodiscard]] State state() const override { return State::kOpen; }
+  void Take(env::RecordedStep step) override { steps.push_back(std::move(step)); }
+  void BeginAnew(std::string /*header*/) override {}
+  [[nodiscard]] std::string MetricsText() const override { return ""; }
+
+  std::vector<env::RecordedStep> steps;
+};
+
 // Steps a scheduler and plays an API server that accepts everything at once.
 class Loop {
  public:
-  explicit Loop(int nodes) : scheduler_(SchedulerOptions{}) {
+  // `sink`: null, or what gets its steps.
+  explicit Loop(int nodes, Sink* sink = nullptr)
+      : scheduler_(std::make_unique<Scheduler>(SchedulerOptions{})) {
+    if (sink != nullptr) {
+      scheduler_ = std::make_unique<env::RecordedActor>(std::move(scheduler_), *sink,
+                                                        env::RecordedActor::Restarts{});
+    }
     Tick();
     std::string items;
     for (int i = 0; i < nodes; ++i) items += (i > 0 ? "," : "") + NodeJson(i);
@@ -63,14 +86,14 @@ class Loop {
     }
   }
   void Answer(const env::SendRequest& send, int status, std::string body) {
-    scheduler_.Step(
+    scheduler_->Step(
         now_,
         env::Response{
             .call = send.call,
             .response = {.status = status, .headers = {}, .body = Bytes(std::move(body))}},
         out_);
   }
-  void Tick() { scheduler_.Step(now_, env::Tick{}, out_); }
+  void Tick() { scheduler_->Step(now_, env::Tick{}, out_); }
 
   // Creates pods [first, first + count) and runs until all are bound and observed; returns how many
   // were bound.
@@ -79,10 +102,10 @@ class Loop {
     for (int i = first; i < first + count; ++i) {
       data += R"({"type":"ADDED","object":)" + PodJson(i, ++version_, "") + "}\n";
     }
-    scheduler_.Step(now_, env::StreamData{.call = stream_, .data = Bytes(std::move(data))}, out_);
+    scheduler_->Step(now_, env::StreamData{.call = stream_, .data = Bytes(std::move(data))}, out_);
     int bound = 0;
-    while (scheduler_.wake_at() <= now_ || !out_.empty()) {
-      if (scheduler_.wake_at() <= now_) Tick();
+    while (scheduler_->wake_at() <= now_ || !out_.empty()) {
+      if (scheduler_->wake_at() <= now_) Tick();
       bound += Serve();
     }
     return bound;
@@ -106,13 +129,14 @@ class Loop {
       ++bound;
     }
     if (!data.empty()) {
-      scheduler_.Step(now_, env::StreamData{.call = stream_, .data = Bytes(std::move(data))}, out_);
+      scheduler_->Step(now_, env::StreamData{.call = stream_, .data = Bytes(std::move(data))},
+                       out_);
     }
     return bound;
   }
 
   Instant now_ = Instant::FromSeconds(1'800'000'000);
-  Scheduler scheduler_;
+  std::unique_ptr<env::Actor> scheduler_;
   env::Outbox out_;
   env::CallId stream_;
   int version_ = 1;
@@ -129,6 +153,48 @@ void WatchToBinding(benchmark::State& state) {
   state.SetItemsProcessed(next);
 }
 BENCHMARK(WatchToBinding)->Arg(1'000)->Arg(5'000)->Iterations(40)->Unit(benchmark::kMillisecond);
+
+void WatchToBindingRecorded(benchmark::State& state) {
+  Sink sink;
+  Loop loop(static_cast<int>(state.range(0)), &sink);
+  int next = 0;
+  for (auto _ : state) {
+    const int bound = loop.Run(next, 1'000);
+    CHECK_EQ(bound, 1'000);
+    next += 1'000;
+    state.PauseTiming();  // The other thread's.
+    sink.steps.clear();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(next);
+}
+BENCHMARK(WatchToBindingRecorded)
+    ->Arg(1'000)
+    ->Arg(5'000)
+    ->Iterations(40)
+    ->Unit(benchmark::kMillisecond);
+
+// Items are pods, bytes those that are written: encoding and deflating on the recorder's thread.
+void WriteRecording(benchmark::State& state) {
+  Sink sink;
+  Loop loop(1'000, &sink);
+  sink.steps.clear();
+  CHECK_EQ(loop.Run(0, 1'000), 1'000);
+  size_t bytes = 0;
+  for (auto _ : state) {
+    std::string items;
+    for (const env::RecordedStep& step : sink.steps) {
+      env::AppendStep(step, items);
+      if (items.size() < size_t{256} << 10) continue;
+      bytes += env::SealBlock(items, env::BlockMethod::kDeflated).size();
+      items.clear();
+    }
+    bytes += env::SealBlock(items, env::BlockMethod::kDeflated).size();
+  }
+  state.SetItemsProcessed(state.iterations() * 1'000);
+  state.SetBytesProcessed(static_cast<int64_t>(bytes));
+}
+BENCHMARK(WriteRecording)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace berth::control

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "client/known_set.h"
+#include "env/recording.h"
 #include "model/audit.h"
 
 namespace berth::sim {
@@ -36,45 +37,6 @@ constexpr Ratio kLeaderDisturbed{1, 400};
 constexpr uint64_t kStandbyCalls = uint64_t{1} << 40;
 // Shorter and longer than the 40 s after which a node counts as lost.
 constexpr Duration kNodeAwayMax = Duration::Seconds(120);
-
-std::string Describe(const env::Input& input) {
-  struct Visitor {
-    std::string operator()(const env::Tick&) const { return "tick"; }
-    std::string operator()(const env::Response& in) const {
-      return fmt::format("answer {} to call {}, {} bytes", in.response.status, in.call.value,
-                         in.response.body.size());
-    }
-    std::string operator()(const env::StreamData& in) const {
-      return fmt::format("watch {}: {}", in.call.value, in.data.view().substr(0, 160));
-    }
-    std::string operator()(const env::StreamEnded& in) const {
-      return fmt::format("watch {} ended", in.call.value);
-    }
-    std::string operator()(const env::CallFailed& in) const {
-      constexpr std::array<std::string_view, 3> kNames = {"not sent", "lost", "timed out"};
-      return fmt::format("call {} {}", in.call.value, kNames[static_cast<size_t>(in.failure)]);
-    }
-    std::string operator()(const env::RequestArrived& in) const {
-      return fmt::format("{} {} {} from {}", in.exchange.value, ToString(in.request.method),
-                         in.request.target, in.peer.user);
-    }
-    std::string operator()(const env::ExchangeAbandoned& in) const {
-      return fmt::format("{} abandoned", in.exchange.value);
-    }
-    std::string operator()(const env::StreamDrained& in) const {
-      return fmt::format("{} drained {}", in.exchange.value, in.bytes);
-    }
-    std::string operator()(const env::JournalAppended& in) const {
-      return fmt::format("append {} is durable", in.sequence);
-    }
-    std::string operator()(const env::JournalRefused& in) const {
-      return fmt::format("no room for append {}", in.sequence);
-    }
-  };
-  std::string text = std::visit(Visitor{}, input);
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
 
 // Whether it changes something, other than the lease.
 bool IsWrite(const env::Output& output) {
@@ -218,7 +180,7 @@ World::World(const WorldOptions& options)
       next_mishap_(kStart + Duration::Seconds(5)),
       last_change_(kStart),
       server_(MakeServer(prng_.Next(), {})),
-      scheduler_(SchedulerOptions(prng_.Next(), options.bugs)),
+      scheduler_(DrawOptions()),
       controllers_(ControllersOptions(prng_.Next(), options_.bugs)),
       nodes_(NodesOptions(prng_.Next(), options)),
       users_(MakeUsers(prng_.Next(), options)) {
@@ -230,8 +192,14 @@ World::World(const WorldOptions& options)
   for (const std::string& name : off_) CHECK(nodes_.SetOnline(name, false));
 }
 
-control::Scheduler World::MakeScheduler(Party party) {
+control::SchedulerOptions World::DrawOptions() {
   control::SchedulerOptions options = SchedulerOptions(prng_.Next(), options_.bugs);
+  if (options_.adjust != nullptr) options_.adjust(options);
+  return options;
+}
+
+control::Scheduler World::MakeScheduler(Party party) {
+  control::SchedulerOptions options = DrawOptions();
   if (!options_.replicas) return control::Scheduler(std::move(options));
   if (party == Party::kStandby) options.client.first_call = kStandbyCalls;
   options.leader_election =
@@ -439,7 +407,10 @@ void World::StepParty(Party party, env::Input input) {
   Note(ToString(party), input);
   checkers_.OnDelivered(party, input);
   const bool heard = !std::holds_alternative<env::Tick>(input);
+  const bool records = options_.record && IsScheduler(party);
+  env::Input recorded = records ? input : env::Tick{};
   ActorOf(party).Step(now_, std::move(input), outbox_);
+  if (records) Record(party, std::move(recorded));
   if (options_.replicas && IsScheduler(party)) CheckLead(party);  // Before what it sends.
   pulses_[static_cast<size_t>(party)].earliest =
       now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
@@ -489,6 +460,17 @@ void World::SendOf(Party party, env::SendRequest send) {
   // Users of a play do what they do once: nothing of it is lost.
   const bool spared = options_.play && party == Party::kUsers;
   network_.Send(now_, party, std::move(send), spared ? FaultPlan::None() : options_.faults);
+}
+
+void World::Record(Party party, env::Input input) {
+  const auto [life, begins] = living_.try_emplace(party, recordings_.size());
+  if (begins) {
+    recordings_.push_back(
+        {.options = SchedulerOf(party).options(), .file = env::RecordingStart("")});
+  }
+  std::string items;
+  env::AppendStep({.now = now_, .input = std::move(input), .outputs = outbox_}, items);
+  recordings_[life->second].file += env::SealBlock(items, env::BlockMethod::kStored);
 }
 
 void World::CheckScheduler(Party party) {
@@ -626,6 +608,7 @@ void World::CrashParty(Party party) {
   pauses_.erase(party);
   stalls_.erase(party);
   led_.erase(party);
+  living_.erase(party);
   if (options_.trace) {
     trace_ += fmt::format("{} {} crash\n", (now_ - kStart).ns, ToString(party));
   }
@@ -699,7 +682,7 @@ void World::Note(std::string_view who, const env::Input& input) {
   trace_hash_ = hasher.value();
   // Ticks are in the hash; in the text they would hide everything else.
   if (!options_.trace || std::holds_alternative<env::Tick>(input)) return;
-  trace_ += fmt::format("{} {} {}\n", (now_ - kStart).ns, who, Describe(input));
+  trace_ += fmt::format("{} {} {}\n", (now_ - kStart).ns, who, env::Describe(input));
 }
 
 uint64_t World::Hash() const {

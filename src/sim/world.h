@@ -113,7 +113,16 @@ struct WorldOptions {
   // A second scheduler stands by; the leader is paused, between two steps or between one and what
   // it sends, stopped and killed.
   bool replicas = false;
-  bool trace = false;  // Keep a line per delivery in trace().
+  bool trace = false;   // Keep a line per delivery in trace().
+  bool record = false;  // Keep what each life of a scheduler was told and did in recordings().
+  // What schedulers do that those of a world don't. Null: nothing.
+  void (*adjust)(control::SchedulerOptions&) = nullptr;
+};
+
+// A scheduler from its start to its end, as a recording without a header (env/recording.h).
+struct RecordedLife {
+  control::SchedulerOptions options;
+  std::string file;
 };
 
 // A whole cluster as one value: the production API server, scheduler, controllers and nodes,
@@ -148,6 +157,7 @@ class World {
   // When a pod, Deployment, ReplicaSet or Job last changed.
   [[nodiscard]] Instant last_change() const { return last_change_; }
   [[nodiscard]] const std::string& trace() const { return trace_; }
+  [[nodiscard]] const std::vector<RecordedLife>& recordings() const { return recordings_; }
 
   // Everything, so that equal hashes mean the same future; and of all that was delivered so far.
   [[nodiscard]] uint64_t Hash() const;
@@ -191,7 +201,9 @@ class World {
   [[nodiscard]] const control::Scheduler& SchedulerOf(Party party) const {
     return party == Party::kStandby ? *standby_ : scheduler_;
   }
+  [[nodiscard]] control::SchedulerOptions DrawOptions();
   [[nodiscard]] control::Scheduler MakeScheduler(Party party);
+  void Record(Party party, env::Input input);
   [[nodiscard]] bool CompareWithObjects(const control::Scheduler& scheduler);
   void DisturbLeader();
   void Resume(Party party);
@@ -229,6 +241,8 @@ class World {
   // Who is stopped for how long once it has decided on writes, before they leave.
   std::map<Party, Duration> stalls_;
   std::map<Party, bool> led_;  // After its last step.
+  std::vector<RecordedLife> recordings_;
+  std::map<Party, size_t> living_;  // Whose recording is which.
   bool disturbs_ = true;
   uint64_t lives_ = 0;
   uint64_t terms_ = 0;
