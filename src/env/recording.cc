@@ -38,7 +38,7 @@ enum class InputTag : uint8_t {
   kJournalRefused = 10,
 };
 constexpr auto kLastFailure = static_cast<uint8_t>(CallFailure::kTimeout);
-constexpr auto kLastMethod = static_cast<uint8_t>(Method::kOther);
+constexpr auto kLastMethod = static_cast<uint8_t>(Method::kHead);
 
 template <typename... Ts>
 struct Overloaded : Ts... {
