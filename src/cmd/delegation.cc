@@ -8,6 +8,7 @@
 #include "codec/json.h"
 #include "control/access_gate.h"
 #include "env/os/entropy.h"
+#include "env/recorded_actor.h"
 #include "net/certificates.h"
 
 namespace berth::cmd {
@@ -111,6 +112,7 @@ void CallSplitter::Take(std::vector<env::Output> batch) {
     uint64_t call = 0;
     if (const auto* send = std::get_if<env::SendRequest>(&output)) call = send->call.value;
     if (const auto* cancel = std::get_if<env::CancelCall>(&output)) call = cancel->call.value;
+    call %= env::kCallsOfALife;
     (range_.first <= call && call < range_.end ? inside : outside).push_back(std::move(output));
   }
   if (!outside.empty()) outside_.Take(std::move(outside));

@@ -33,7 +33,7 @@ struct ClientAuthority {
 [[nodiscard]] Result<std::string> ReadClientAuthority(std::string_view config_map);
 
 // Sends the calls of an actor to the connections that they are for: those of a range of numbers to
-// some, all else to others. Any thread may call.
+// some, all else to others, in each life of the actor (env/recorded_actor.h). Any thread may call.
 class CallSplitter final : public env::OutputSink {
  public:
   // From `first` on, below `end`.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "env/recorded_actor.h"
 #include "net/certificates.h"
 #include "net/server.h"
 #include "testing/files.h"
@@ -112,9 +113,11 @@ TEST(CallSplitter, SendsEachCallToItsConnections) {
   for (const uint64_t call : {10U, 9U, 19U, 20U})
     batch.emplace_back(env::SendRequest{.call = {call}, .request = {}});
   batch.emplace_back(env::CancelCall{{11}});
+  // Of a later life of the actor.
+  batch.emplace_back(env::CancelCall{{3 * env::kCallsOfALife + 12}});
   batch.emplace_back(env::CancelCall{{1}});
   splitter.Take(std::move(batch));
-  EXPECT_THAT(inside.got, ElementsAre(10, 19, 11));
+  EXPECT_THAT(inside.got, ElementsAre(10, 19, 11, 3 * env::kCallsOfALife + 12));
   EXPECT_THAT(outside.got, ElementsAre(9, 20, 1));
 }
 

@@ -10,8 +10,8 @@
 namespace berth::env {
 namespace {
 
-// An actor names its calls below this; with the life before it a name is below kExchangeNumberMax.
 constexpr int kCallBits = 50;
+static_assert(kCallsOfALife == uint64_t{1} << kCallBits);
 constexpr uint64_t kCallMask = (uint64_t{1} << kCallBits) - 1;
 // Of so many lives before nothing can be on its way any more.
 constexpr uint64_t kLives = 64;

@@ -40,6 +40,10 @@ class StepSink {
   StepSink& operator=(const StepSink&) = default;
 };
 
+// An actor names its calls below this. With the number of its life before it, as it is named
+// outside, a name is below kExchangeNumberMax.
+inline constexpr uint64_t kCallsOfALife = uint64_t{1} << 50;
+
 // An actor whose steps are recorded while the sink is open; to the outside it is that actor, but
 // that its answer to GET /metrics tells of the recording, too.
 //
