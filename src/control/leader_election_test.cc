@@ -151,8 +151,8 @@ TEST(LeaderElection, AfterAPauseItDoesNotLeadWhateverIsHeardFirst) {
 
 // The next one is due a retry period after the last one left, or at once.
 TEST(LeaderElection, SlowAnswersDoNotMakeRenewalsRarer) {
-  Server server;
-  Replica a(Of("a"));
+  LeaseServer server;
+  LeaseReplica a(ElectionOf("a"));
   a.Run(server, Duration::Seconds(1));
   for (int i = 0; i < 5; ++i) {
     a.now = a.election.wake_at();
