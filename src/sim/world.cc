@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "client/known_set.h"
 #include "model/audit.h"
+#include "sim/extender.h"
 
 namespace berth::sim {
 namespace {
@@ -124,6 +125,11 @@ Users MakeUsers(uint64_t seed, const WorldOptions& world) {
   return {seed, world.load};
 }
 
+control::SchedulerOptions Extended(control::SchedulerOptions options, bool extenders) {
+  if (extenders) options.extenders = {SimulatedExtender()};
+  return options;
+}
+
 }  // namespace
 
 control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs) {
@@ -199,7 +205,7 @@ World::World(const WorldOptions& options)
       next_mishap_(kStart + Duration::Seconds(5)),
       last_change_(kStart),
       server_(MakeServer(prng_.Next(), {})),
-      scheduler_(SchedulerOptions(prng_.Next(), options.bugs)),
+      scheduler_(Extended(SchedulerOptions(prng_.Next(), options.bugs), options.extenders)),
       controllers_(ControllersOptions(prng_.Next(), options_.bugs)),
       nodes_(NodesOptions(prng_.Next(), options)),
       users_(MakeUsers(prng_.Next(), options)) {
@@ -212,7 +218,8 @@ World::World(const WorldOptions& options)
 }
 
 control::Scheduler World::MakeScheduler(Party party) {
-  control::SchedulerOptions options = SchedulerOptions(prng_.Next(), options_.bugs);
+  control::SchedulerOptions options =
+      Extended(SchedulerOptions(prng_.Next(), options_.bugs), options_.extenders);
   if (!options_.replicas) return control::Scheduler(std::move(options));
   if (party == Party::kStandby) options.client.first_call = kStandbyCalls;
   options.leader_election =

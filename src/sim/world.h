@@ -111,7 +111,8 @@ struct WorldOptions {
   PlantedBugs bugs;
   // A second scheduler stands by; the leader is paused, stopped and killed.
   bool replicas = false;
-  bool trace = false;  // Keep a line per delivery in trace().
+  bool extenders = false;  // An extender is asked about every pod.
+  bool trace = false;      // Keep a line per delivery in trace().
 };
 
 // A whole cluster as one value: the production API server, scheduler, controllers and nodes,
