@@ -149,8 +149,11 @@ std::string Holders(const api::JsonObject& object, std::string_view whose) {
 
 std::string Waiting(const api::JsonObject& object) {
   std::string text;
-  if (True(object, "wouldFit"))
+  if (True(object, "asksExtenders")) {
+    text += "  extenders are asked to which of the nodes that it fits it may go\n";
+  } else if (True(object, "wouldFit")) {
     text += "  a node fits, or can be made to fit: it is about to be tried\n";
+  }
   text += Reasons(object) + Holders(object, "it");
   text += Preempting(object);
   if (object.contains("notBefore"))

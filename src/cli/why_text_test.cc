@@ -126,6 +126,9 @@ TEST(WhyText, SaysWhenItIsTriedAgain) {
       HasSubstr("tried 1 time, and again when the cluster changes so that it could fit; "));
   EXPECT_THAT(*WhyText(200, R"({"stage":"pending","attempts":2,"waitingAlike":1,"wouldFit":true})"),
               HasSubstr("tried 2 times; "));
+  EXPECT_THAT(*WhyText(200, R"({"stage":"pending","attempts":0,"waitingAlike":1,"wouldFit":true,)"
+                            R"("asksExtenders":true})"),
+              HasSubstr("extenders are asked to which of the nodes that it fits it may go\n"));
 }
 
 TEST(WhyText, OfAPodThatIsLeftAloneSaysSo) {

@@ -104,6 +104,7 @@ class Client {
   // (SendRequest::not_after): so StopWrites() then has stopped those, too, that were on their way
   // to a connection.
   void LetWritesLeaveUntil(Instant until) { writes_leave_until_ = until; }
+  [[nodiscard]] Instant writes_leave_until() const { return writes_leave_until_; }
   [[nodiscard]] size_t writes_in_flight() const;  // O(calls).
 
   // Lists again from the beginning, whatever the list-watch is doing: once watch().relisting() is

@@ -219,6 +219,10 @@ std::string ConfigzText(const Configuration& configuration,
       configuration.scheduler.value_or(config::DefaultSchedulerConfiguration(configuration.gates));
   completed.leader_election = election;
   completed.client_connection.kubeconfig = kubeconfig;
+  // Whoever may read it must not come as berth.
+  for (config::Extender& extender : completed.extenders) {
+    if (extender.tls_config) extender.tls_config->key_data.clear();
+  }
   if (!configuration.scheduler) {
     const config::Profile profile = completed.profiles.front();
     completed.profiles.assign(scheduler_names.size(), profile);

@@ -175,17 +175,20 @@ TEST(SchedulerConfigurationTest, AllProblemsAreTold) {
 }
 
 TEST(SchedulerConfigurationTest, WhatIsNotSupportedIsNamed) {
-  const File file(fmt::format("{}extenders: [{{urlPrefix: 'http://e'}}]\n", kScheduler));
+  const File file(
+      fmt::format("{}extenders: [{{urlPrefix: 'http://e', preemptVerb: p}}]\n", kScheduler));
   const Result<Configuration> read = ReadConfiguration(file.path());
   ASSERT_TRUE(read.has_value());
   const Status supported = CheckSupported(file.path(), *read);
   ASSERT_FALSE(supported.has_value());
-  EXPECT_EQ(
-      supported.error().message,
-      fmt::format("{}: extenders[0]: http://e: not supported: no extender is asked", file.path()));
+  EXPECT_EQ(supported.error().message,
+            fmt::format("{}: extenders[0].preemptVerb: p: not supported: who is evicted is chosen "
+                        "without asking extenders",
+                        file.path()));
   const Explanation explained = ExplainConfiguration(file.path(), {});
   EXPECT_FALSE(explained.supported);
-  EXPECT_TRUE(explained.text.contains("not supported   extenders[0]: http://e")) << explained.text;
+  EXPECT_TRUE(explained.text.contains("not supported   extenders[0].preemptVerb: p"))
+      << explained.text;
   EXPECT_TRUE(explained.text.contains("berth does not run by it: 1 not supported"));
 }
 

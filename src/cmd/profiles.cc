@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "cmd/extenders.h"
 #include "codec/decode.h"
 #include "codec/json.h"
 #include "config/effects.h"
@@ -160,11 +161,13 @@ translate::PodProfile PodProfileOf(const config::Profile& profile,
 Profiles ProfilesOf(const config::SchedulerConfiguration& configuration,
                     const config::FeatureGates& gates) {
   Profiles out;
+  const std::vector<std::string> ignored = IgnoredResourcesOf(configuration);
   for (const config::Profile& profile : configuration.profiles) {
     const EffectiveProfile effective = config::Expand(profile, gates);
     const std::string& name = *profile.scheduler_name;
     model::ProfileOptions engine = EngineProfile(profile, effective);
     translate::PodProfile pods = PodProfileOf(profile, effective);
+    if (!ignored.empty()) pods.ignored_resources = ignored;
     out.preempt = out.preempt || engine.rules.preempts;
     if (engine != model::ProfileOptions{.scheduler_name = name})
       out.engine.push_back(std::move(engine));

@@ -124,6 +124,16 @@ TEST(ProfilesTest, WhatIsIgnored) {
             (translate::PodProfile{.ignored_resources = {"a.com/x"}, .ignored_groups = {"b.com"}}));
 }
 
+// As kube-scheduler has it, in place of what the profile says.
+TEST(ProfilesTest, WhatExtendersIgnoreIsIgnoredByAllProfiles) {
+  const Profiles profiles = Read(
+      "- schedulerName: p\n  pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: "
+      "[a.com/x]}}]\n- schedulerName: q\nextenders: [{urlPrefix: 'http://e', managedResources: "
+      "[{name: b.com/y, ignoredByScheduler: true}, {name: b.com/z}]}]\n");
+  EXPECT_EQ(profiles.pods.at("p").ignored_resources, std::vector<std::string>{"b.com/y"});
+  EXPECT_EQ(profiles.pods.at("q").ignored_resources, std::vector<std::string>{"b.com/y"});
+}
+
 TEST(ProfilesTest, AddedAffinity) {
   const translate::PodProfile rules = Pods(
       Args("NodeAffinity",

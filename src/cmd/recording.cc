@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "api/json.h"
 #include "api/timestamp.h"
+#include "cmd/extenders.h"
 #include "cmd/version.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
@@ -16,6 +18,9 @@ namespace berth::cmd {
 namespace {
 
 constexpr std::string_view kPath = "the recorded configuration";
+// Pods about which extenders are asked at once where they are sent the nodes themselves: of 5,000
+// nodes of 10 KiB each call holds 50 MB.
+constexpr uint32_t kQueriesWithNodesMax = 4;
 
 // Takes out private keys, wherever they stand, and what is nothing without them.
 void RemoveKeys(api::Json& value) {
@@ -141,6 +146,9 @@ control::SchedulerOptions OptionsOf(const SchedulerSetup& setup) {
   options.client = setup.client;
   if (!setup.scheduler_names.empty()) options.scheduler_names = setup.scheduler_names;
   options.leader_election = setup.leader;
+  options.extenders = setup.extenders;
+  if (!std::ranges::all_of(options.extenders, &control::ExtenderOptions::takes_names))
+    options.engine.queries_max = kQueriesWithNodesMax;
   return options;
 }
 
@@ -214,6 +222,11 @@ Result<RecordingHeader> ReadHeader(const std::string& text) {
   if (Status good = CheckSupported(std::string(kPath), *configuration); !good)
     return std::unexpected(good.error());
   out.setup.configuration = *std::move(configuration);
+  if (out.setup.configuration.scheduler) {
+    auto extenders = ExtendersOf(*out.setup.configuration.scheduler, ExtenderFiles::kLeft);
+    if (!extenders) return std::unexpected(extenders.error());
+    out.setup.extenders = *std::move(extenders);
+  }
   if (const api::Json* leader = reader.Find("leader")) {
     Result<control::LeaderElectionOptions> read = ReadLeader(*leader, out.setup.client);
     if (!read) return std::unexpected(read.error());

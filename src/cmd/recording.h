@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "client/client.h"
 #include "cmd/configuration.h"
+#include "control/extenders.h"
 #include "control/leader_election.h"
 #include "control/operated_scheduler.h"
 #include "control/scheduler.h"
@@ -20,6 +21,7 @@ struct SchedulerSetup {
   Configuration configuration = {};
   std::vector<std::string> scheduler_names = {};  // Empty: those of the configuration.
   bool quota = false;
+  std::vector<control::ExtenderOptions> extenders = {};  // Of the configuration.
   client::Options client = {};
   std::optional<control::LeaderElectionOptions> leader = {};  // Nothing: it is alone.
   std::string configz = {};

@@ -19,6 +19,7 @@
 
 #include "cli/command_line.h"
 #include "cmd/commands.h"
+#include "cmd/extenders.h"
 #include "env/recording.h"
 #include "testing/files.h"
 
@@ -119,6 +120,36 @@ TEST_F(RecordingCommand, ProfilesAndGatesAreAmongIt) {
   const Result<ConfigurationSource> changed = SourceOf(path, {}, setup.configuration);
   ASSERT_FALSE(changed.has_value());
   EXPECT_THAT(changed.error().message, HasSubstr("config.yaml: can't be recorded"));
+}
+
+// A replay asks nobody, and has no need of their keys.
+TEST_F(RecordingCommand, ExtendersAreAmongItWithoutTheirFiles) {
+  const std::string authority = File("ca.pem", "authority");
+  const std::string path = File(
+      "config.yaml",
+      fmt::format("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+                  "extenders:\n- {{urlPrefix: 'https://e:8443/x', filterVerb: f, httpTimeout: 3s, "
+                  "ignorable: true, tlsConfig: {{caFile: {}}}}}\n",
+                  authority));
+  SchedulerSetup setup;
+  setup.configuration = ReadConfiguration(path, {}).value();
+  setup.extenders = ExtendersOf(*setup.configuration.scheduler, ExtenderFiles::kRead).value();
+  EXPECT_EQ(setup.extenders.at(0).to->authority_pem, "authority");
+  const Result<ConfigurationSource> source = SourceOf(path, {}, setup.configuration);
+  ASSERT_TRUE(source.has_value()) << source.error().message;
+  std::filesystem::remove(authority);
+  const Result<RecordingHeader> header = ReadHeader(PrintHeader(setup, *source, kNow));
+  ASSERT_TRUE(header.has_value()) << header.error().message;
+  const control::SchedulerOptions options = OptionsOf(header->setup);
+  ASSERT_EQ(options.extenders.size(), 1u);
+  const control::ExtenderOptions& extender = options.extenders.front();
+  EXPECT_EQ(extender.url, "https://e:8443/x");
+  EXPECT_EQ(extender.to->port, 8443);
+  EXPECT_EQ(extender.to->authority_pem, "");
+  EXPECT_EQ(extender.filter_verb, "f");
+  EXPECT_EQ(extender.timeout, Duration::Seconds(3));
+  EXPECT_TRUE(extender.ignorable);
+  EXPECT_EQ(options.engine.queries_max, OptionsOf(setup).engine.queries_max);
 }
 
 TEST_F(RecordingCommand, AHeaderThatLacksSomethingSaysWhat) {

@@ -16,6 +16,7 @@
 #include "cmd/connect.h"
 #include "cmd/debug_router.h"
 #include "cmd/delegation.h"
+#include "cmd/extenders.h"
 #include "cmd/leader_options.h"
 #include "cmd/node_template.h"
 #include "cmd/profiles.h"
@@ -267,6 +268,11 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
     return fail("--scheduler-name: the profiles of --config have names");
   if (const Status good = CheckSupported(options.config, *out); !good)
     return std::unexpected(good.error());
+  if (options.quota && out->scheduler && !out->scheduler->extenders.empty()) {
+    return fail(
+        "--quota: extenders of --config are not asked about places of workloads, whose pods are "
+        "yet to come: leave one of the two out");
+  }
   if (options.quota && out->scheduler && !ProfilesOf(*out->scheduler, out->gates).pods.empty()) {
     return fail(
         "--quota: workloads are given places as by the default profile: those of --config may have "
@@ -322,6 +328,14 @@ int Run(const cli::RunOptions& options) {
                        .scheduler_names = options.scheduler_names,
                        .quota = options.quota,
                        .client = ClientOptions(*endpoint, "berth-scheduler")};
+  if (configuration->scheduler) {
+    auto extenders = ExtendersOf(*configuration->scheduler, ExtenderFiles::kRead);
+    if (!extenders) {
+      return process.Failed({extenders.error().code,
+                             fmt::format("{}: {}", options.config, extenders.error().message)});
+    }
+    setup.extenders = *std::move(extenders);
+  }
   // As many calls as there are connections: what waits, waits where it can be taken back when the
   // lease is lost.
   setup.client.calls_in_flight_max = kCallsInFlightMax;

@@ -110,8 +110,6 @@ void Complete(SchedulerConfiguration& configuration, const FeatureGates& gates) 
   if (client.burst == 0) client.burst = unsaid.burst;
   if (!configuration.enable_contention_profiling)
     configuration.enable_contention_profiling = configuration.enable_profiling;
-  for (Extender& extender : configuration.extenders)
-    CompleteTime(extender.http_timeout, Duration::Seconds(30));
 }
 
 SchedulerConfiguration DefaultSchedulerConfiguration(const FeatureGates& gates) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "api/base64.h"
 #include "codec/json.h"
 #include "config/contains.h"
 #include "config/print.h"
@@ -315,6 +316,11 @@ void TellProfiles(const SchedulerConfiguration& configuration, const FeatureGate
                   std::vector<Setting>& out) {
   const PluginTeller plugins(gates);
   ScoredResources scored;
+  const bool extenders_ignore =
+      std::ranges::any_of(configuration.extenders, [](const Extender& extender) {
+        return std::ranges::any_of(extender.managed_resources,
+                                   &ManagedResource::ignored_by_scheduler);
+      });
   const std::vector<PluginConfig> unsaid =
       DefaultSchedulerConfiguration(gates).profiles.front().plugin_config;
   for (size_t i = 0; i < configuration.profiles.size(); ++i) {
@@ -329,12 +335,94 @@ void TellProfiles(const SchedulerConfiguration& configuration, const FeatureGate
     for (const PluginConfig& config : profile.plugin_config) {
       if (Contains(unsaid, config)) continue;
       const std::string field = fmt::format("pluginConfig[{}]", config.name);
-      std::visit([&](const auto& args) { Tell(args, tell.At(field)); }, config.args);
+      PluginArgs told = config.args;
+      if (auto* fit = std::get_if<NodeResourcesFitArgs>(&told);
+          fit != nullptr && extenders_ignore) {
+        if (!fit->ignored_resources.empty()) {
+          tell.Add(fmt::format("{}.ignoredResources", field), Shown(fit->ignored_resources),
+                   kWithoutEffect,
+                   "those that extenders' managedResources ignore take their place");
+        }
+        fit->ignored_resources.clear();
+      }
+      std::visit([&](const auto& args) { Tell(args, tell.At(field)); }, told);
       if (scored.Exceed(config.args)) {
         tell.Add(field, "resources", kRefused,
                  fmt::format("all profiles together score at most {}", kScoredResourcesMax));
       }
     }
+  }
+}
+
+// Whether it is a URL that a request can go to.
+bool IsHttpUrl(std::string_view url) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!url.starts_with(scheme)) continue;
+    const std::string_view rest = url.substr(scheme.size());
+    const std::string_view host = rest.substr(0, rest.find('/'));
+    return !host.empty() && rest.find_first_of("?#@ ") == std::string_view::npos;
+  }
+  return false;
+}
+
+// What is wrong with it; empty: nothing.
+std::string_view WhyNotTls(const ExtenderTls& tls) {
+  const bool has_authority = !tls.ca_file.empty() || !tls.ca_data.empty();
+  const bool has_certificate = !tls.cert_file.empty() || !tls.cert_data.empty();
+  const bool has_key = !tls.key_file.empty() || !tls.key_data.empty();
+  if (tls.insecure && has_authority)
+    return "specifying a root certificates file with the insecure flag is not allowed";
+  if (has_certificate != has_key) return "a client certificate and its key go together";
+  for (const std::string& data : {tls.ca_data, tls.cert_data, tls.key_data}) {
+    if (!api::DecodeBase64(data)) return "caData, certData and keyData must be base64";
+  }
+  return "";
+}
+
+void TellExtender(const Extender& of, Teller tell) {
+  tell.Only("urlPrefix", of.url_prefix, IsHttpUrl(of.url_prefix),
+            "must be http://HOST[:PORT][/PATH], or https://");
+  if (!of.filter_verb.empty()) tell.Add("filterVerb", of.filter_verb, kHonoured);
+  if (!of.preempt_verb.empty()) {
+    tell.Add("preemptVerb", of.preempt_verb, kRefused,
+             "who is evicted is chosen without asking extenders");
+  }
+  if (!of.prioritize_verb.empty()) {
+    tell.Add("prioritizeVerb", of.prioritize_verb, kHonoured);
+    tell.Add("weight", Shown(of.weight), kHonoured);
+  }
+  if (!of.bind_verb.empty()) {
+    tell.Add("bindVerb", of.bind_verb, kHonoured,
+             "but for pods that berth gives devices, which the binding says");
+  }
+  tell.Add("enableHTTPS", Shown(of.enable_https), kHonoured,
+           of.enable_https && (!of.tls_config ||
+                               (of.tls_config->ca_file.empty() && of.tls_config->ca_data.empty()))
+               ? "any certificate is taken: no authority is given"
+               : "");
+  if (of.tls_config) {
+    const std::string_view why = WhyNotTls(*of.tls_config);
+    ExtenderTls shown = *of.tls_config;
+    if (!shown.key_data.empty()) shown.key_data = "(not shown)";
+    tell.Only("tlsConfig", Shown(shown), why.empty(), why);
+  }
+  const bool is_time = of.http_timeout >= Duration{};
+  tell.Add("httpTimeout", GoText(of.http_timeout), is_time ? kHonoured : kRefused,
+           !is_time                        ? "must not be below 0"
+           : of.http_timeout == Duration{} ? "that is 5 s"
+                                           : "");
+  tell.Add("nodeCacheCapable", Shown(of.node_cache_capable), kHonoured);
+  if (!of.managed_resources.empty())
+    tell.Add("managedResources", Shown(of.managed_resources), kHonoured);
+  tell.Add("ignorable", Shown(of.ignorable), kHonoured);
+}
+
+void TellExtenders(const std::vector<Extender>& extenders, Teller tell) {
+  for (size_t i = 0; i < extenders.size(); ++i)
+    TellExtender(extenders[i], tell.At(fmt::format("extenders[{}]", i)));
+  if (extenders.size() > kExtendersMax) {
+    tell.Add("extenders", Shown(static_cast<int64_t>(extenders.size())), kRefused,
+             fmt::format("there may be {}", kExtendersMax));
   }
 }
 
@@ -362,10 +450,7 @@ std::vector<Setting> Explain(const SchedulerConfiguration& configuration,
   tell.Add("podMaxBackoffSeconds", Shown(configuration.pod_max_backoff_seconds), kWithoutEffect,
            kBackoff);
   TellProfiles(configuration, gates, out);
-  for (size_t i = 0; i < configuration.extenders.size(); ++i) {
-    tell.Add(fmt::format("extenders[{}]", i), configuration.extenders[i].url_prefix, kRefused,
-             "no extender is asked");
-  }
+  TellExtenders(configuration.extenders, tell);
   tell.Add("delayCacheUntilActive", Shown(configuration.delay_cache_until_active), kWithoutEffect,
            "a replica that waits knows the cluster, so that it can go on at once");
   TellGates(gates, tell.At("featureGates"));

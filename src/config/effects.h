@@ -39,5 +39,7 @@ struct Setting {
 // score, and how many topology spread constraints a profile may add: more are refused.
 inline constexpr size_t kScoredResourcesMax = 32;
 inline constexpr size_t kDefaultConstraintsMax = 16;
+// Likewise of extenders.
+inline constexpr size_t kExtendersMax = 32;
 
 }  // namespace berth::config

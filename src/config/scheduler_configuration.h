@@ -193,7 +193,7 @@ struct Extender {
   std::string bind_verb = {};
   bool enable_https = false;
   std::optional<ExtenderTls> tls_config = {};
-  Duration http_timeout = {};  // 0: 30 s.
+  Duration http_timeout = {};  // 0: 5 s.
   bool node_cache_capable = false;
   std::vector<ManagedResource> managed_resources = {};
   bool ignorable = false;

@@ -50,9 +50,22 @@ std::string GpuIndexText(model::DeviceSlots devices) {
 void Binder::Bind(Instant now, Attempt attempt, client::Client& client, env::Outbox& out) {
   CHECK(planted_twice_ || !busy(attempt.pod.uid));
   const env::CallId call = client.Call(now, BindRequest(attempt), out);
+  Expect(call, std::move(attempt));
+}
+
+void Binder::Expect(env::CallId call, Attempt attempt) {
   ++counters_.sent;
   call_of_[attempt.pod.uid] = call.value;
   open_[call.value] = {.attempt = std::move(attempt), .reading = false};
+}
+
+Binder::Attempt Binder::TakeBack(env::CallId call) {
+  const auto open = open_.find(call.value);
+  CHECK(open != open_.end());
+  Attempt attempt = std::move(open->second.attempt);
+  open_.erase(open);
+  call_of_.erase(attempt.pod.uid);
+  return attempt;
 }
 
 void Binder::Read(Instant now, Open open, client::Client& client, env::Outbox& out) {

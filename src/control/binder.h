@@ -71,6 +71,10 @@ class Binder {
       : planted_repeat_(planted_repeat), planted_twice_(planted_twice) {}
 
   void Bind(Instant now, Attempt attempt, client::Client& client, env::Outbox& out);
+  // The same, by a call that somebody else has sent: its end is told to OnCallDone.
+  void Expect(env::CallId call, Attempt attempt);
+  // Takes back one that was expected and came to nothing.
+  Attempt TakeBack(env::CallId call);
 
   // Takes back a binding that still waits to be sent. Nothing when there is none or it is on its
   // way.

@@ -347,6 +347,7 @@ void AddWait(JsonObject& object, const cycle::Explanation& why, model::PodId pod
   object["wouldFit"] = why.would_fit;
   if (why.not_before > Instant{}) object["notBefore"] = client::MicroTime(why.not_before);
   if (why.refused_code != 0) object["refusedCode"] = why.refused_code;
+  if (why.asked) object["asksExtenders"] = true;
   if (why.would_fit) return;
   object["message"] = translate::FailedSchedulingText(why.refusal, state);
   if (const auto& gang = why.refusal.gang) {

@@ -118,6 +118,7 @@ void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
     const cycle::Line& line = lines.line(cycle::LineId{i});
     if (line.class_id.valid()) waiting.at(static_cast<size_t>(line.mode)) += line.size;
   }
+  waiting[0] += scheduler.engine().awaiting_verdicts();
   uint64_t gated = 0;
   uint64_t assumed = 0;
   uint64_t placed = 0;  // With a node.
@@ -319,6 +320,29 @@ void RefusedWritesMetrics(const RefusedWrites& writes, Metrics& metrics) {
   }
 }
 
+void ExtenderMetrics(const Extenders& extenders, Metrics& metrics) {
+  constexpr std::array<std::pair<std::string_view, Extenders::Verb>, Extenders::kVerbs> kVerbs = {
+      {{"filter", Extenders::Verb::kFilter},
+       {"prioritize", Extenders::Verb::kPrioritize},
+       {"bind", Extenders::Verb::kBind}}};
+  metrics.Gauge("berth_extender_pods", "Pods about which extenders are being asked.",
+                extenders.asked_count());
+  const auto family = [&](std::string_view name, std::string_view help, auto value_of) {
+    metrics.Family(name, "counter", help);
+    for (size_t i = 0; i < extenders.options().size(); ++i) {
+      for (const auto& [word, verb] : kVerbs) {
+        metrics.Value(fmt::format("{}{{extender={},verb=\"{}\"}}", name,
+                                  client::JsonString(extenders.options()[i].url), word),
+                      value_of(extenders.counters(i, verb)));
+      }
+    }
+  };
+  family("berth_extender_calls_total", "Calls of extenders.",
+         [](const Extenders::Counters& of) { return of.calls; });
+  family("berth_extender_failures_total", "Calls of extenders that failed.",
+         [](const Extenders::Counters& of) { return of.failures; });
+}
+
 }  // namespace
 
 std::string MetricsText(const Scheduler& scheduler) {
@@ -362,6 +386,7 @@ std::string MetricsText(const Scheduler& scheduler) {
     metrics.Value(fmt::format("berth_bindings_total{{outcome=\"{}\"}}", outcome), value);
   }
   PreemptionMetrics(scheduler, metrics);
+  if (scheduler.extenders() != nullptr) ExtenderMetrics(*scheduler.extenders(), metrics);
   metrics.Gauge("berth_bindings_open", "Bindings on their way.", scheduler.binder().size());
   metrics.Counter("berth_conditions_total", "Conditions of pods written.", status.conditions);
   metrics.Counter("berth_conditions_reads_failed_total",

@@ -93,6 +93,7 @@ Scheduler::Scheduler(SchedulerOptions options)
   }
   if (options_.volumes) volumes_.emplace(client_, options_.bind_within);
   if (options_.spread_defaults) spread_defaults_.emplace(client_);
+  if (!options_.extenders.empty()) extenders_.emplace(options_.extenders);
   if (options_.quota) {
     Quota::Options quota = options_.quota_options;
     quota.taking = {.scheduler_names = options_.scheduler_names,
@@ -130,6 +131,10 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   // A replica that has not read all yet would only keep others from leading.
   if (election_ && client_.synced()) election_->Stand();
   if (barrier_.stands()) PassBarrier(now, out);
+  if (extenders_) {
+    extenders_->Handle(input, out);
+    TakeFromExtenders(now, out);
+  }
   if (volumes_) PumpVolumes(now, out);
   if (stopping_) FinishStop(now, out);
   if (!std::holds_alternative<env::Tick>(input)) {
@@ -193,7 +198,8 @@ void Scheduler::Handle(Instant now, std::vector<client::Event>& events, env::Out
 
 bool Scheduler::may_decide() const {
   return may_write() && client_.synced() &&
-         client_.calls_queued(client::Priority::kHigh) < options_.bindings_queued_max;
+         client_.calls_queued(client::Priority::kHigh) < options_.bindings_queued_max &&
+         (!extenders_ || extenders_->bindings_count() < Extenders::kBindingsMax);
 }
 
 // Something happened that may let a pod that waits be placed.
@@ -289,6 +295,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
       ApplyAssumed(out);
     }
     if (spread_defaults_) spread_defaults_->Forget(event);
+    if (extenders_) extenders_->ForgetPod(event.uid, out);
     return;
   }
   auto pod = decoder_.Pod(event.object.view());
@@ -315,8 +322,9 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
         fmt::format("its requests of {} are left out: too many kinds of resource", Join(left_out)),
         env::LogLevel::kError, out);
   }
-  facts->ours = mine && pod->spec->unsupported.empty();
   const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
+  if (extenders_) NoteAsking(event, waits && mine, *pod, *facts, out);
+  facts->ours = mine && pod->spec->unsupported.empty();
   SpreadByDefault(event, *pod, waits && mine, *facts);
   Apply(*facts);
   if (options_.planted_queue_in_flight && waits && binder_.busy(event.uid)) {
@@ -381,7 +389,7 @@ void Scheduler::OnVolumeWrite(Instant now, client::WatchId watch, const client::
 
 void Scheduler::PumpVolumes(Instant now, env::Outbox& out) {
   Volumes::Ended ended = volumes_->Take(now, engine_.state());
-  for (Binder::Attempt& attempt : ended.ready) binder_.Bind(now, std::move(attempt), client_, out);
+  for (Binder::Attempt& attempt : ended.ready) BindNow(now, std::move(attempt), out);
   for (const auto& [attempt, code, message] : ended.refused) {
     Apply(model::BindOutcome{
         .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kRefused, .code = code, .at = now});
@@ -474,6 +482,7 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
   std::vector<std::string> left_out;
   const model::NodeUpsert facts = translate::NodeFacts(*node, engine_.vocabulary(), &left_out);
   if (!engine_.state().HasRoomFor(facts)) return TurnAway(event.name, out);
+  if (extenders_) extenders_->ObserveNode(event.name, event.object);
   Apply(facts);
   NoteLeftOut(event.name, left_out, out);
   if (engine_.vocabulary().resources.size() > kinds) ReadAgain(now, out);
@@ -482,6 +491,7 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
 // Its pods stay charged to its name.
 void Scheduler::RemoveNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
+  if (extenders_) extenders_->ForgetNode(event.name);
   left_out_.erase(event.name);
   for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
     Withdrawn(now, attempt);
@@ -710,6 +720,8 @@ void Scheduler::Decide(Instant now, env::Outbox& out) {
   ++counters_.cycles;
   const model::Plan plan = engine_.Cycle(now);
   CarryOut(now, plan, out);
+  // Some questions nobody has to be asked.
+  if (extenders_) TakeFromExtenders(now, out);
 }
 
 // False: what its claims would get there went to a pod of the same plan. It is decided anew.
@@ -725,7 +737,7 @@ bool Scheduler::Send(Instant now, const model::BindDecision& bind, Binder::Attem
       return true;
     }
   }
-  binder_.Bind(now, std::move(attempt), client_, out);
+  BindNow(now, std::move(attempt), out);
   return true;
 }
 
@@ -747,6 +759,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
                             .devices = bind.devices};
     if (!Send(now, bind, attempt, out)) withdrawn.push_back(std::move(attempt));
   }
+  if (extenders_) AskExtenders(plan, out);
   for (const Binder::Attempt& attempt : withdrawn) Withdrawn(now, attempt);
   std::vector<Bytes> messages;
   messages.reserve(plan.refusals.size());
@@ -896,6 +909,7 @@ void Scheduler::AddTo(Hasher& hasher) const {
   if (quota_) quota_->AddTo(hasher);
   if (volumes_) volumes_->AddTo(hasher);
   if (spread_defaults_) spread_defaults_->AddTo(hasher);
+  if (extenders_) extenders_->AddTo(hasher);
   if (election_) {
     election_->AddTo(hasher);
     barrier_.AddTo(hasher);

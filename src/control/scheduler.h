@@ -13,6 +13,7 @@
 #include "codec/decode.h"
 #include "control/binder.h"
 #include "control/evictor.h"
+#include "control/extenders.h"
 #include "control/freshness.h"
 #include "control/groups.h"
 #include "control/leader_election.h"
@@ -57,6 +58,8 @@ struct SchedulerOptions {
   bool namespaces = false;
   // Whether Services and owners of pods are read, so that pods are spread as they are by default.
   bool spread_defaults = false;
+  // Who is asked about pods beside, in that order; at most Extenders::kExtendersMax.
+  std::vector<ExtenderOptions> extenders = {};
   // What profiles say of the pods of some of the names, beside engine.profiles.
   translate::PodProfiles pod_profiles = {};
   // Whether Kueue's queues are read, and Workloads get the quota that they have.
@@ -167,6 +170,8 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const Groups& groups() const { return groups_; }
   // Null: it gives out none.
   [[nodiscard]] const Quota* quota() const { return quota_ ? &*quota_ : nullptr; }
+  // Null: there are none.
+  [[nodiscard]] const Extenders* extenders() const { return extenders_ ? &*extenders_ : nullptr; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   [[nodiscard]] const SchedulingMetrics& metrics() const { return metrics_; }
@@ -252,6 +257,15 @@ class Scheduler final : public env::Actor {
   void Learn(Instant now, const Bytes& object, env::Outbox& out);
   void Withdrawn(Instant now, const Binder::Attempt& attempt);
 
+  // Extenders (scheduler_extending.cc).
+  void NoteAsking(const client::ObjectEvent& event, bool waits, api::Pod& pod,
+                  model::PodUpsert& facts, env::Outbox& out);
+  void AskExtenders(const model::Plan& plan, env::Outbox& out);
+  void TakeFromExtenders(Instant now, env::Outbox& out);
+  void OnVerdict(Instant now, const Extenders::Verdict& verdict, env::Outbox& out);
+  void OnExtendersBinding(Instant now, const Extenders::Bound& bound, env::Outbox& out);
+  void BindNow(Instant now, Binder::Attempt attempt, env::Outbox& out);
+
   void Elect(Instant now, const env::Input& input, env::Outbox& out);
   void TakeBack(Instant now, env::Outbox& out);
   void Stop(Instant now, env::Outbox& out);
@@ -288,6 +302,7 @@ class Scheduler final : public env::Actor {
   std::optional<Quota> quota_;
   std::optional<Volumes> volumes_;
   std::optional<SpreadDefaults> spread_defaults_;
+  std::optional<Extenders> extenders_;
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string, std::less<>> left_alone_;  // Uid -> why; at most its pods.

@@ -13,7 +13,8 @@ void Scheduler::Elect(Instant now, const env::Input& input, env::Outbox& out) {
   election_->Handle(now, input, out);
   if (led && (!election_->leads() || election_->terms() > term)) {
     TakeBack(now, out);
-    const size_t under_way = client_.writes_in_flight();
+    const size_t under_way =
+        client_.writes_in_flight() + (extenders_ ? extenders_->bindings_count() : 0);
     ++counters_.leases_lost;
     counters_.under_way_at_loss += under_way;
     Say(out, env::LogLevel::kWarning,
@@ -34,6 +35,9 @@ void Scheduler::Elect(Instant now, const env::Input& input, env::Outbox& out) {
 void Scheduler::TakeBack(Instant now, env::Outbox& out) {
   barrier_.Abort();
   client_.StopWrites();
+  if (extenders_) {
+    for (const model::ExternalVerdict& fact : extenders_->WithdrawAll(now, out)) Apply(fact);
+  }
   if (!volumes_) return;
   for (const Binder::Attempt& attempt : volumes_->WithdrawAll()) Withdrawn(now, attempt);
   ApplyAssumed(out);
@@ -55,6 +59,7 @@ void Scheduler::Stop(Instant now, env::Outbox& out) {
 // The next leader finds all of this one's writes done.
 void Scheduler::FinishStop(Instant now, env::Outbox& out) {
   if (stopped_ || client_.writes_in_flight() > 0) return;
+  if (extenders_ && extenders_->bindings_count() > 0) return;
   if (election_) {
     election_->Release(now, out);
     if (!election_->over()) return;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "control/scheduler.h"
 #include "control/test_rig.h"
@@ -220,6 +222,20 @@ TEST(Leading, NoWriteMayLeaveAfterTheLeaseThatItWasDecidedBy) {
   rig.Answer(renewal, 200, LeaseOf("a", "later"));
   rig.Event("pods", "ADDED", PodJson({.name = "q", .uid = "u-q", .version = 200}));
   EXPECT_EQ(rig.TakeBinding().not_after, renewed + Duration::Seconds(10));
+}
+
+TEST(Leading, NorABindingThatAnExtenderWrites) {
+  SchedulerOptions options = WithElection();
+  const auto to = std::make_shared<const env::Endpoint>(
+      env::Endpoint{.host = "e", .port = 80, .server_name = "e", .plain = true});
+  options.extenders = {{.url = "http://e/x", .to = to, .path = "/x", .bind_verb = "bind"}};
+  Rig rig(std::move(options));
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const Instant acquired = rig.now;
+  Lead(rig);
+  const env::SendRequest binding = rig.TakeOf("/x/bind");
+  EXPECT_EQ(binding.to, to);
+  EXPECT_EQ(binding.not_after, acquired + Duration::Seconds(10));
 }
 
 TEST(Leading, WhoLeadsAgainGoesThroughTheBarrierAgain) {

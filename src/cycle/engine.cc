@@ -57,6 +57,7 @@ void Engine::Apply(const model::Delta& delta) {
   state_.Apply(delta);
   for (const PodId pod : state_.changed_pods()) Sync(pod);
   for (const model::GroupId group : state_.changed_groups()) SyncGroup(group);
+  SyncGroupsThatAsk();
   for (const model::WorkloadId id : state_.changed_workloads()) {
     admissions_.Sync(state_, id);
     second_pass_.Sync(state_, id);
@@ -110,9 +111,11 @@ Plan Engine::Cycle(Instant now) {
   // were not completed in time give back what they have.
   EndBackoffs(now);
   EndGraces(now);
+  EndRechecks(now);
   ReleasePartly(now, plan);
   // 2. What happened to nodes wakes the lines that may now fit there.
   WakeTouched(now);
+  ServeNextToAsk();
   // 3. Queues let groups in, and who waited for their quota stands in line. Holders of reservations
   // come first, on the node they were promised.
   TakeQuota(plan);
@@ -175,11 +178,13 @@ void Engine::DropTrail(PodId pod) {
 // Where a pod stands is a function of its row and claim; called whenever either changed.
 void Engine::Sync(PodId pod) {
   quota_waiting_.erase(pod);
+  to_ask_.erase(pod);
   const bool there = state_.pods().used(pod);
   if (!there || (state_.pods().at(pod).group.valid() && !state_.GroupOf(pod).valid()))
     second_pass_.NoteMember();
   if (!there) {
     DropTrail(pod);
+    DropRecheck(pod);
     if (pod.value < timer_of_.size()) timer_of_[pod.value] = Instant{};
     if (pod.value < grace_of_.size()) grace_of_[pod.value] = Instant{};
     return lines_.Remove(state_, pod);
@@ -203,7 +208,11 @@ void Engine::Sync(PodId pod) {
     return lines_.Remove(state_, pod);
   }
   if (WaitForQuota(pod)) return lines_.Remove(state_, pod);
-  lines_.Put(state_, pod, KindOf(pod));
+  if (state_.verdicts().IsAsked(row.uid)) {
+    lines_.Remove(state_, pod);
+  } else {
+    lines_.Put(state_, pod, KindOf(pod));
+  }
   if (claim.valid()) holders_.push_back(pod);
 }
 
@@ -259,6 +268,7 @@ void Engine::WakeTouched(Instant now) {
   if (WakeVolumes(now)) all |= model::kTouchFreed;
   WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
   const bool lifted = LiftedBy(all, options_.faults) != 0;
+  if (lifted || (all & model::kTouchAdded) != 0) HastenRechecks();
   if (lifted || (all & OfPlaces(state_)) != 0) {
     admissions_.NoteNodes();
     second_pass_.NoteNodes();
@@ -415,7 +425,9 @@ void Engine::ServeHolders(Instant now, Plan& plan) {
       continue;
     }
     const Choice choice = lines_.contains(pod) ? ChooseAsPromised(pod) : Choice();
-    if (choice.node.valid()) {
+    if (choice.node.valid() && (MustAskAbout(pod, choice.node) || HasOldVerdict(pod, now))) {
+      Ask(pod, {choice.node}, plan);
+    } else if (choice.node.valid()) {
       Decide(pod, choice, plan);
     } else {
       JudgePromise(pod, now, plan);
@@ -468,6 +480,7 @@ void Engine::ServeLine(LineId id, Instant now, Plan& plan) {
   const Line& line = lines_.line(id);
   const PodId pod = line.head;
   if (state_.ShortFor(pod)) return Sync(pod);
+  if (Asks(pod)) return ServeAsking(id, now, plan);
   const bool narrow = Narrow(line);
   model::ReasonMask reasons = narrow ? line.waits_for : 0;
   const Choice choice = narrow ? ChooseNarrow(line, reasons) : Choose(pod);
@@ -482,6 +495,7 @@ void Engine::ServeLine(LineId id, Instant now, Plan& plan) {
 
 Engine::Choice Engine::Choose(PodId pod) {
   const model::Pod& row = state_.pods().at(pod);
+  if (Asks(pod)) return LookAsking(pod).choice;
   if (row.pin.kind != model::PinKind::kNone)
     return ChooseOn(pod, state_.nodes().Find(row.pin.node));
   const model::ClassId scored = options_.evaluator.ScoredAs(state_, row.class_id);
@@ -777,11 +791,12 @@ void Engine::TellWaiting(Plan& plan) {
 Instant Engine::wake_at() const {
   if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_ ||
       quota_due() || !groups_.idle() || !groups_to_tell_.empty() || !groups_to_judge_.empty() ||
-      !orphans_.empty()) {
+      !orphans_.empty() || (!to_ask_.empty() && MayAskMore())) {
     return Instant{};
   }
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
   if (!graces_.empty()) at = std::min(at, graces_.front().at);
+  if (!recheck_timers_.empty()) at = std::min(at, recheck_timers_.begin()->first);
   for (const auto& [group, since] : partly_) at = std::min(at, DeadlineOf(group, since));
   at = std::min({at, admissions_.wake_at(), second_pass_.wake_at()});
   if (lines_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
@@ -846,6 +861,7 @@ Explanation Engine::Explain(PodId pod) const {
                 .not_before = row.not_before,
                 .refused_code = row.refused_code,
                 .node = row.node};
+  e.asked = AwaitsVerdict(pod);
   if (lines_.contains(pod)) e.class_waiting_count = lines_.line(lines_.line_of(pod)).size;
   if (IsOrphan(pod)) {
     e.refusal = RefusalOfOrphan(pod);
@@ -857,6 +873,8 @@ Explanation Engine::Explain(PodId pod) const {
     std::optional<model::Refusal> why = WhyGroupWaits(state_.GroupOf(pod));
     e.would_fit = !why;
     if (why) e.refusal = *std::move(why);
+  } else if (e.asked) {
+    e.would_fit = true;
   } else if (e.stage == PodStage::kPending || e.stage == PodStage::kGated) {
     WhyNotResult why = WhyWaits(pod, KindOf(pod), std::nullopt);
     e.refusal = std::move(why.refusal);
@@ -933,6 +951,13 @@ void Engine::AddTo(Hasher& hasher) const {
   for (const Instant at : grace_of_) hasher.Add(at.ns);
   hasher.Add(holders_.size());
   for (const PodId pod : holders_) hasher.Add(pod.value);
+  hasher.Add(to_ask_.size());
+  for (const PodId pod : to_ask_) hasher.Add(pod.value);
+  hasher.Add(rechecks_.size());  // Their timers follow from these.
+  for (const auto& [pod, recheck] : rechecks_) {
+    hasher.Add(pod.value).Add(recheck.at.ns).Add(recheck.soonest.ns).AddHistory(recheck.query);
+    hasher.Add(unhastened_.contains(pod));
+  }
   if (hasher.merges()) {
     const model::TouchLog& log = state_.touches();
     log.AddRest(hasher, noted_position_);

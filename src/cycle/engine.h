@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -39,7 +40,9 @@ struct Explanation {
   uint32_t attempts = 0;
   // Waiting: evaluated for this answer, not remembered.
   model::Refusal refusal;
-  bool would_fit = false;    // Some node fits now, or can be made to: it is to be tried.
+  bool would_fit = false;  // Some node fits now, or can be made to: it is to be tried.
+  // Extenders are being asked about it, or will be when others' answers have come.
+  bool asked = false;
   Instant not_before;        // Error backoff; zero for none.
   int32_t refused_code = 0;  // Of the last refused write.
   // Of preemption, of a pod that waits.
@@ -115,6 +118,8 @@ class Engine {
     // What the state takes (State::HasRoomFor).
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
+    // Pods about which extenders are asked at once; whoever is next waits for its turn.
+    uint32_t queries_max = 32;
     bool compat = false;                               // State::Options::compat
     std::vector<model::ProfileOptions> profiles = {};  // State::Options::profiles
     model::Faults faults;                              // Planted bugs; none outside tests.
@@ -165,6 +170,10 @@ class Engine {
     return preemption_scratch_.index.summed_up_count();
   }
   [[nodiscard]] const WaitingLines& lines() const { return lines_; }
+  // Pods that stand in no line because extenders are asked about them, or will be.
+  [[nodiscard]] size_t awaiting_verdicts() const {
+    return to_ask_.size() + state_.verdicts().asked_count();
+  }
   [[nodiscard]] const place::Evaluator& evaluator() const { return options_.evaluator; }
 
   void AddTo(Hasher& hasher) const;
@@ -283,7 +292,8 @@ class Engine {
   };
   // How many places there are for pods of a class and pin.
   using Places =
-      std::map<std::tuple<uint32_t, model::PinKind, uint32_t, uint32_t, int64_t>, model::Amount>;
+      std::map<std::tuple<uint32_t, model::PinKind, uint32_t, uint32_t, uint32_t, int64_t>,
+               model::Amount>;
   void NoteVolumes();
   void GiveVolumes(model::PodId pod, model::NodeId node);
   bool WakeVolumes(Instant now);
@@ -360,6 +370,38 @@ class Engine {
   void Record(model::PodId pod, const Choice& choice, model::DeviceSlots devices,
               model::Plan& plan);
 
+  // Extenders (asking.cc).
+  struct Asking {
+    Choice choice;                       // Of the nodes that they permitted and that fit.
+    std::vector<model::NodeId> unasked;  // That fit as far as is known, by NodeTable::rank.
+  };
+  struct Recheck {
+    Instant at;
+    Instant soonest;  // When anything happened.
+    uint64_t query = 0;
+  };
+  [[nodiscard]] bool Asks(model::PodId pod) const;
+  [[nodiscard]] bool AwaitsVerdict(model::PodId pod) const;
+  [[nodiscard]] Asking LookAsking(model::PodId pod) const;
+  [[nodiscard]] bool HasOldVerdict(model::PodId pod, Instant now) const;
+  void ForgetOldVerdict(model::PodId pod, Instant now);
+  bool TryAsking(model::PodId pod, model::Plan& plan);
+  void ServeAsking(LineId line, Instant now, model::Plan& plan);
+  [[nodiscard]] bool MustAskAbout(model::PodId pod, model::NodeId node) const;
+  void Ask(model::PodId pod, std::vector<model::NodeId> nodes, model::Plan& plan);
+  void SetRecheck(model::PodId pod, uint32_t attempts, Instant now);
+  void DropRecheck(model::PodId pod);
+  void HastenRechecks();
+  void EndRechecks(Instant now);
+  [[nodiscard]] bool MayAskMore() const {
+    return state_.verdicts().asked_count() < options_.queries_max;
+  }
+  void ServeNextToAsk();
+  bool AskMembers(model::GroupId group, bool all, Instant now, model::Plan& plan);
+  [[nodiscard]] bool AwaitsVerdictOfAny(model::GroupId group) const;
+  void SetRechecks(model::GroupId group, Instant now);
+  void SyncGroupsThatAsk();
+
   // Preemption (preempt.cc).
   [[nodiscard]] LineKind KindOf(model::PodId pod) const;
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
@@ -428,9 +470,14 @@ class Engine {
   std::vector<Timer> graces_;          // When a pod that is deleted is overdue: min-heap by `at`.
   std::vector<Instant> grace_of_;      // By PodId: its timer; zero for none.
   std::vector<model::PodId> holders_;  // Reservation holders to try on their node.
-  uint64_t noted_position_ = 0;        // In the touch log: what NoteTouches has seen.
-  bool lift_pending_ = false;          // A touch since wake_position_ may lift a reason.
-  uint64_t wake_position_ = 0;         // In the touch log: what was looked at for wake-ups.
+  std::set<model::PodId> to_ask_;      // About whom extenders are asked when they have time.
+  // Whom extenders refused: when they are asked anew; by pod, and those that are not hastened.
+  std::map<model::PodId, Recheck> rechecks_;
+  std::set<model::PodId> unhastened_;
+  std::set<std::pair<Instant, model::PodId>> recheck_timers_;
+  uint64_t noted_position_ = 0;  // In the touch log: what NoteTouches has seen.
+  bool lift_pending_ = false;    // A touch since wake_position_ may lift a reason.
+  uint64_t wake_position_ = 0;   // In the touch log: what was looked at for wake-ups.
   static constexpr uint64_t kUnsettled = ~uint64_t{0};
   // In the touch log: all that waits was told of this. kUnsettled: not all was told the latest.
   uint64_t refresh_position_ = 0;

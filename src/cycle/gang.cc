@@ -86,6 +86,7 @@ void Engine::SyncGroup(GroupId g) {
     groups_to_judge_.push_back(g);
   to_let_in_.erase(g);
   // Whose bindings were refused is tried again with the others: when their error backoffs are over.
+  if (mode == GroupMode::kWaits && AwaitsVerdictOfAny(g)) return groups_.Remove(g);
   if (mode == GroupMode::kWaits && gang::WaitingMembers(state_, g).size() >= need.needed) {
     // Its queue may be another, or hold less than it was promised.
     if (groups_.is_blocked(g) && gang::PromisedOf(state_, g) > 0) groups_to_judge_.push_back(g);
@@ -132,6 +133,7 @@ std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
 bool Engine::PlaceOne(PodId pod, bool anywhere, Trial& trial) {
   if (!FitsQuota(pod, trial)) return false;
   Choice choice = ChooseAsPromised(pod);
+  if (choice.node.valid() && MustAskAbout(pod, choice.node)) choice = {};
   if (!choice.node.valid() && anywhere) choice = Choose(pod);
   if (!choice.node.valid()) return false;
   const model::Viewer viewer = ViewerOf(pod);
@@ -247,6 +249,7 @@ std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
 void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   plan.groups.push_back(g);
   groups_for_quota_.erase(g);
+  if (AskMembers(g, /*all=*/false, now, plan)) return groups_.Remove(g);
   std::optional<model::Refusal> why;
   do {
     why = TryGang(g, plan);
@@ -254,6 +257,7 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
       state_.SetFutile(g, false);
       return SyncGroup(g);
     }
+    if (AskMembers(g, /*all=*/true, now, plan)) return groups_.Remove(g);
   } while (!ReserveGang(g, *why, plan));
   state_.NoteAttempt(g, now);
   if (!why->gang->promised) why->gang->most = gang::MostOf(state_, g, empty_places());
@@ -262,6 +266,7 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   TellMembers(g, *why, plan);
   NoteForQuota(g, *why);
   groups_.Block(g, *std::move(why));
+  SetRechecks(g, now);
 }
 
 // ---- Reserving -------------------------------------------------------------------------------
@@ -403,7 +408,7 @@ void Engine::JudgeGangs(Plan& plan) {
     if (group_modes_[g.value] == GroupMode::kLoose) continue;
     const bool blocked = groups_.is_blocked(g);
     const bool over = IsOverPromised(g);
-    if (groups_.contains(g) && !blocked && !over) continue;
+    if ((groups_.contains(g) || AwaitsVerdictOfAny(g)) && !blocked && !over) continue;
     const bool barred = group_modes_[g.value] == GroupMode::kBarred;
     if (KeepsPlaces(g)) continue;
     const bool has_all = gang::PromisedOf(state_, g) >= gang::NeedOf(state_, g).needed;
@@ -544,8 +549,9 @@ bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
     const int64_t below = reserved ? kNobodyLeaves
                           : evicts ? key.priority
                                    : std::numeric_limits<int64_t>::min();
-    const auto [at, fresh] = known.try_emplace(
-        {key.class_id.value, key.pin.kind, key.pin.node.value, key.pin.volumes.value, below});
+    const auto [at, fresh] =
+        known.try_emplace({key.class_id.value, key.pin.kind, key.pin.node.value,
+                           key.pin.volumes.value, key.pin.asker.value, below});
     for (uint32_t row = 0; fresh && row < state_.nodes().size(); ++row) {
       const NodeId n{row};
       if (state_.nodes().used(n) && state_.nodes().present(n))

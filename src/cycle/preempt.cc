@@ -62,7 +62,7 @@ bool Engine::BacksOff(PodId pod) const {
 
 // Its promise is looked at when its node is touched.
 bool Engine::IsJudged(PodId pod) const {
-  return lines_.contains(pod) || BacksOff(pod) || WaitsInGang(pod);
+  return lines_.contains(pod) || BacksOff(pod) || WaitsInGang(pod) || AwaitsVerdict(pod);
 }
 
 // A holder whose node was touched, and does not fit there now or is not to be tried yet. A promise
@@ -100,8 +100,10 @@ bool Engine::EvictionsKeepPromise(PodId pod) const {
 // Why what the pod is promised can't be kept.
 model::ReasonKind Engine::WhyNotKept(PodId pod) const {
   const NodeId n = state_.ledger().claim(state_.PromiseOf(pod)).account.node();
-  if (place::FindPreemptionOn(state_, options_.evaluator, pod, n, preemption_scratch_).answer ==
-      place::PreemptionAnswer::kNotHelpful) {
+  const place::NodePreemption there =
+      place::FindPreemptionOn(state_, options_.evaluator, pod, n, preemption_scratch_);
+  if (there.answer == place::PreemptionAnswer::kNotHelpful ||
+      there.verdict.kind == model::ReasonKind::kExternalVerdict) {
     return model::ReasonKind::kPromiseNodeRefuses;
   }
   return OverdueWouldDo(pod, n) ? model::ReasonKind::kPromiseVictimStays

@@ -83,6 +83,8 @@ struct TestPod {
   std::vector<std::string> disks;   // GCE persistent disks, not read-only.
   std::string profile;              // Its scheduler's name.
   bool careless = false;            // Asks for none of the amounts and ports that it is charged.
+  bool asks = false;                // Extenders are asked about it.
+  uint64_t looks = 1;               // To them.
 };
 
 struct TestGroup {
@@ -237,6 +239,8 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
                          .terminal = pod.finished};
   facts.labels = model::PodLabelsText("default", pod.labels);
   facts.preempts = !pod.never;
+  facts.asks = pod.asks && pod.node.empty();
+  facts.looks = facts.asks ? pod.looks : 0;
   facts.disrupted = pod.marked;
   facts.deletion_deadline = Instant::FromSeconds(pod.deadline);
   facts.succeeded = pod.finished;

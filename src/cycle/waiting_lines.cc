@@ -196,6 +196,7 @@ WaitingLines::PinnedKey WaitingLines::PinnedKeyOf(const Line& line) {
           .queued = line.queued,
           .node = line.pin.node,
           .volumes = line.pin.volumes,
+          .asker = line.pin.asker,
           .group = line.group};
 }
 
@@ -489,7 +490,7 @@ void WaitingLines::AddTo(Hasher& hasher, const State& state, uint64_t cycles) co
   hasher.Add(pods_count_).Add(lines_.size());
   for (const Line& line : lines_) {
     hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value);
-    hasher.Add(line.pin.volumes.value);
+    hasher.Add(line.pin.volumes.value).Add(line.pin.asker.value);
     hasher.Add(line.kind).Add(line.queued).Add(line.group.value);
     hasher.Add(line.head.value).Add(line.size);
     if (hasher.merges()) {

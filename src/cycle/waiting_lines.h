@@ -33,7 +33,8 @@ enum class LineKind : uint8_t {
 inline constexpr uint32_t kLineKindsCount = 3;
 
 // Pods that are placed alike wait in one line: one class, one node name if they are pinned, one
-// kind, of queued jobs or not, and of one group where they may evict. What is true of the head's
+// kind, of queued jobs or not, and of one group where they may evict; each by itself of which
+// extenders are asked. What is true of the head's
 // chances is true of the rest, so a line is tried, blocked and woken as one; but for the nodes that
 // holders were promised, which are theirs alone.
 struct Line {
@@ -199,6 +200,7 @@ class WaitingLines {
     uint8_t unused = 0;
     model::NameId node;
     model::VolumeListId volumes;
+    model::OwnerId asker;
     model::KeyId group;
     bool operator==(const PinnedKey&) const = default;
   };

@@ -66,6 +66,7 @@ class Tally {
       reason.detail_value = verdict.other;
       return AddKinds(MaskOf(verdict), reason);
     }
+    if (verdict.kind == ReasonKind::kExternalVerdict) reason.detail = verdict.name;
     if (verdict.kind != ReasonKind::kInsufficient) return Add(reason);
     const model::BundleTable& bundles = state_.vocabulary().bundles;
     const auto amounts = bundles.View(bundles.Asked(state_.vocabulary().classes.at(c).requests));

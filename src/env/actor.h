@@ -32,9 +32,13 @@ struct CallId {
 struct Endpoint {
   std::string host;  // Where to connect: a name or an address.
   uint16_t port = 443;
-  std::string server_name;    // What its certificate must name: a name or an address.
-  std::string authority_pem;  // Who may have signed that. Empty: the system's authorities.
-  std::string host_header;    // What the request says that it is for.
+  std::string server_name;           // What its certificate must name: a name or an address.
+  std::string authority_pem;         // Who may have signed that. Empty: the system's authorities.
+  std::string host_header;           // What the request says that it is for.
+  bool plain = false;                // Without TLS, of which the rest is.
+  bool insecure = false;             // Takes any certificate.
+  std::string certificate_pem = {};  // As whom, with its key; empty: as nobody.
+  std::string key_pem = {};
   auto operator<=>(const Endpoint&) const = default;
 };
 
@@ -52,6 +56,7 @@ struct SendRequest {
   // By the clock of Step: no byte of it leaves at this instant or later, however long it waited for
   // a connection or its sender for a processor; then it ends as CallFailed{kNotSent}.
   Instant not_after = Instant::Never();
+  bool once = false;  // Never sent again: it is no question, and its fate is found out otherwise.
 };
 
 // Output: forget a call. Nothing more is reported of it; whether it was carried out is not known.

@@ -237,6 +237,7 @@ std::string TextOfSend(const SendRequest& send) {
   text += fmt::format(" within {} ms", send.timeout.milliseconds());
   if (send.not_after != Instant::Never()) text += fmt::format(", not after {}", send.not_after.ns);
   if (send.to != nullptr) text += fmt::format(" to {}:{}", send.to->host, send.to->port);
+  if (send.once) text += ", once";
   for (const std::string_view name : kRequestHeaders) {
     const auto value = FindHeader(send.request.headers, name);
     if (value) text += fmt::format(", {}: {}", name, *value);

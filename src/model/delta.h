@@ -17,6 +17,7 @@
 #include "model/pods.h"
 #include "model/queues.h"
 #include "model/resources.h"
+#include "model/verdicts.h"
 #include "model/volumes.h"
 #include "model/workloads.h"
 
@@ -80,6 +81,10 @@ struct PodUpsert {
   bool succeeded = false;  // Terminal: which.
   bool preempts = true;    // preemptionPolicy is not Never.
   bool disrupted = false;  // DisruptionTarget is True with reason PreemptionByScheduler.
+  // It waits, and extenders are asked about it: what they see of it, as a hash. What was said of
+  // one that looked otherwise doesn't count.
+  bool asks = false;
+  uint64_t looks = 0;
 };
 
 // The object of that uid is gone.
@@ -152,12 +157,26 @@ struct ReservationRead {
   std::string uid;
 };
 
+// What extenders say to a plan's ExternalQuery. Only the answer to the pod's last one counts.
+//   Answered   The pod is tried again by what was said. A node that was asked about and is not
+//              among these is refused.
+//   Failed     An extender did not answer: the pod is tried again after the error backoff.
+//   Withdrawn  Nobody waits for an answer any more: it is tried again at once.
+struct ExternalVerdict {
+  enum class End : uint8_t { kAnswered, kFailed, kWithdrawn };
+  std::string uid;
+  uint64_t query = 0;
+  End end = End::kAnswered;
+  std::vector<NodeVerdict> nodes = {};  // Answered. Distinct.
+  Instant at;                           // When it came.
+};
+
 using Delta =
     std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
                  BudgetRemove, PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert,
                  QueueRemove, FlavorUpsert, FlavorRemove, TopologyUpsert, TopologyRemove,
                  GroupUpsert, GroupRemove, LocalQueueUpsert, LocalQueueRemove, WorkloadUpsert,
                  WorkloadRemove, ReservationOutcome, ReservationRead, NamespaceUpsert,
-                 NamespaceRemove, StorageFact>;
+                 NamespaceRemove, StorageFact, ExternalVerdict>;
 
 }  // namespace berth::model

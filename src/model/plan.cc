@@ -91,6 +91,9 @@ std::string Print(const Reason& reason, const State& state) {
       return fmt::format("{} gpu model{}", nodes, star);
     case ReasonKind::kDevices:
       return fmt::format("{} devices{}", nodes, star);
+    case ReasonKind::kExternalVerdict:
+      return fmt::format("{} refused by an extender ({}){}", nodes,
+                         reason.detail.valid() ? state.NameOf(reason.detail) : "", star);
     case ReasonKind::kNodeMissing:
       return fmt::format("node {} is missing", state.NameOf(reason.detail));
     case ReasonKind::kGangIncomplete:
@@ -237,6 +240,10 @@ void Plan::AddTo(Hasher& hasher) const {
     hasher.Add(p.victims.size());
     for (const PreemptDecision::Victim& v : p.victims) hasher.Add(v.pod.value).Add(v.uid.value);
   }
+  for (const ExternalQuery& q : queries) {
+    hasher.Add(q.pod.value).Add(q.pod_uid.value).Add(q.query).Add(q.nodes.size());
+    for (const NodeId node : q.nodes) hasher.Add(node.value);
+  }
   for (const PodId pod : nominations) hasher.Add(pod.value);
   for (const GroupId group : groups) hasher.Add(group.value);
   for (const PodId pod : released) hasher.Add(pod.value);
@@ -273,6 +280,12 @@ std::string Print(const Plan& plan, const State& state) {
     for (const PreemptDecision::Victim& v : p.victims)
       text += fmt::format(" {}", state.KeyOf(state.pods().at(v.pod).key));
     if (p.pdb_violations > 0) text += fmt::format(", {} beyond budgets", p.pdb_violations);
+    text += '\n';
+  }
+  for (const ExternalQuery& q : plan.queries) {
+    text += fmt::format("ask {}:", state.KeyOf(state.pods().at(q.pod).key));
+    for (const NodeId node : q.nodes)
+      text += fmt::format(" {}", state.NameOf(state.nodes().name(node)));
     text += '\n';
   }
   for (const PodId pod : plan.nominations) {

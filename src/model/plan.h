@@ -47,6 +47,16 @@ struct PreemptDecision {
   bool operator==(const PreemptDecision&) const = default;
 };
 
+// Ask extenders whether the pod may go to the nodes, and to which best. What they say returns as an
+// ExternalVerdict of the pod's uid and the query.
+struct ExternalQuery {
+  PodId pod;
+  OwnerId pod_uid;
+  uint64_t query = 0;
+  std::vector<NodeId> nodes;  // That it fits, in the order of NodeTable::rank.
+  bool operator==(const ExternalQuery&) const = default;
+};
+
 // Why a pod was not asked whose room it may take.
 enum class PreemptionBar : uint8_t {
   kNone,                // It was.
@@ -218,6 +228,7 @@ struct PassHeldUp {
 struct Plan {
   std::vector<BindDecision> binds;           // In the order decided.
   std::vector<PreemptDecision> preemptions;  // Likewise.
+  std::vector<ExternalQuery> queries;        // Likewise.
   // Whose promise began or ended: State::NominationToWrite says what is to be written of it.
   std::vector<PodId> nominations;
   // Whose members were placed, or told why they wait.
@@ -239,7 +250,7 @@ struct Plan {
   [[nodiscard]] bool empty() const {
     return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty() &&
            released.empty() && reservations.empty() && evictions.empty() && evicted.empty() &&
-           passes.empty() && workloads.empty();
+           passes.empty() && workloads.empty() && queries.empty();
   }
   void AddTo(Hasher& hasher) const;
 };

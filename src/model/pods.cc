@@ -11,6 +11,8 @@ void Pod::AddTo(Hasher& hasher) const {
   hasher.Add(pin.kind)
       .Add(pin.node.value)
       .Add(pin.volumes.value)
+      .Add(pin.asker.value)
+      .Add(looks)
       .Add(node.value)
       .Add(nominated.value)
       .Add(creation.ns)

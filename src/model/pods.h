@@ -26,6 +26,9 @@ struct Pin {
   PinKind kind = PinKind::kNone;
   NameId node;
   VolumeListId volumes;  // That decide where it can run; invalid: none.
+  // Extenders are asked about the pod of that uid: nodes that they refused it are none for it
+  // (VerdictTable). Invalid: nobody is asked.
+  OwnerId asker;
   bool operator==(const Pin&) const = default;
 };
 
@@ -62,10 +65,11 @@ struct Pod {
   Instant start;              // status.startTime; zero: unknown.
   Instant deletion_deadline;  // When the grace of its deletion is over; zero: it is not deleted.
   PodLabelsId labels;
-  KeyId group;     // Invalid: it stands for itself.
-  NameId role;     // In its group.
-  OwnerId job;     // Whose pod it is, if that is a Job; invalid: none.
-  NameId pod_set;  // Of the job's workload, by its label; invalid: it says none.
+  KeyId group;         // Invalid: it stands for itself.
+  NameId role;         // In its group.
+  OwnerId job;         // Whose pod it is, if that is a Job; invalid: none.
+  NameId pod_set;      // Of the job's workload, by its label; invalid: it says none.
+  uint64_t looks = 0;  // PodUpsert::looks
   int32_t priority = 0;
   DeviceSlots devices;  // Of a bound pod: from the Binding annotation.
   bool ours = true;     // We are to place it.

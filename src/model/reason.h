@@ -58,8 +58,8 @@ enum class ReasonKind : uint8_t {
   kVictimsTerminating,
   kQuotaShort,
   kGangIncomplete,
-  kGroupMissing,  // The group that it names is not there.
-  kExternalVerdict,
+  kGroupMissing,     // The group that it names is not there.
+  kExternalVerdict,  // An extender refused the node.
   // Of a promise: why it was taken back.
   kPromiseNodeGone,
   kPromiseNodeRefuses,      // Tainted, cordoned, relabelled: no eviction helps there any more.
@@ -86,7 +86,8 @@ struct Verdict {
   // from kVolumeNode on, bit i: the i-th of them holds.
   uint64_t lacking = 0;
   uint32_t detail = 0;  // With kTaint: the index in the node's taints.
-  // Of the kinds that volumes bar a pod by: the name of the claim or volume.
+  // Of the kinds that volumes bar a pod by: the name of the claim or volume. kExternalVerdict: the
+  // extender's words; invalid: it said none.
   NameId name;
   NameId other;  // kClaimLost: of its volume. kClaimForeign: what the pod calls the volume.
   [[nodiscard]] bool fits() const { return kind == ReasonKind::kNone; }

@@ -155,6 +155,7 @@ void State::ApplyFact(const Delta& delta) {
   if (const auto* facts = std::get_if<NamespaceRemove>(&delta))
     return SetNamespace(facts->name, {});
   if (const auto* facts = std::get_if<StorageFact>(&delta)) return ApplyStorage(*facts);
+  if (const auto* facts = std::get_if<ExternalVerdict>(&delta)) return ApplyVerdict(*facts);
   budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
@@ -337,7 +338,7 @@ namespace {
 bool WaitsAsBefore(const Pod& before, const Pod& pod) {
   const auto asks = [](const Pod& p) {
     return std::tuple(p.class_id, p.charge, p.charge_scoring, p.pin, p.node, p.nominated,
-                      p.creation, p.group, p.role, p.job, p.pod_set, p.priority);
+                      p.creation, p.group, p.role, p.job, p.pod_set, p.priority, p.looks);
   };
   const auto stands = [](const Pod& p) {
     return std::tuple(p.ours, p.gated, p.terminating, p.terminal, p.preempts, p.promised, p.slot,
@@ -392,6 +393,8 @@ void State::ApplyPod(const PodUpsert& facts) {
                                                  : std::span<const PodVolume>());
   }
   pod.pin = facts.pin;
+  pod.pin.asker = facts.asks ? pod.uid : OwnerId{};
+  if (Assign(pod.looks, facts.looks) || !facts.asks) verdicts_.Erase(pod.uid);
   pod.creation = facts.creation;
   pod.priority = facts.priority;
   pod.ours = facts.ours;
@@ -653,6 +656,7 @@ void State::DropPod(PodId pod, Cause cause) {
   pods_.mutable_at(pod).group = KeyId{};
   NoteMember(pod);
   pods_.Remove(pod);
+  verdicts_.Erase(row.uid);
   doubtful_.erase(row.uid);
   if (!kept) uids_.Release(row.uid);
   keys_.Release(row.key);
@@ -809,6 +813,7 @@ void State::NoteAssumed(const Placement& placement, NodeId left) {
   pod.write = WriteStage::kInFlight;
   pod.attempts = 0;
   pod.backoff_until = Instant{};
+  verdicts_.Erase(pod.uid);
   NoteMember(placement.pod);
 }
 
@@ -857,6 +862,25 @@ void State::ApplyRead(const BindRead& facts) {
   TakeBack(id, Cause::kReadUnbound);
 }
 
+uint64_t State::Ask(PodId pod, std::span<const NodeId> nodes) {
+  CHECK(pods_.at(pod).pin.asker.valid());
+  std::vector<NameId> names;
+  names.reserve(nodes.size());
+  for (const NodeId node : nodes) names.push_back(nodes_.name(node));
+  return verdicts_.Ask(pods_.at(pod).uid, std::move(names));
+}
+
+void State::ApplyVerdict(const ExternalVerdict& facts) {
+  const PodId id = FindPod(facts.uid);
+  if (!id.valid()) return;
+  Pod& pod = pods_.mutable_at(id);
+  if (!verdicts_.Answer(pod.uid, facts.query, facts.at, facts.nodes)) return;
+  changed_pods_.push_back(id);
+  if (facts.end == ExternalVerdict::End::kAnswered) return;
+  verdicts_.Erase(pod.uid);
+  if (facts.end == ExternalVerdict::End::kFailed) pod.not_before = facts.at + Backoff(++pod.errors);
+}
+
 void State::TakeBack(PodId id, Cause cause) {
   EndNodeClaim(id, cause);
   pods_.mutable_at(id).write = WriteStage::kNone;
@@ -879,6 +903,7 @@ void State::AddTo(Hasher& hasher) const {
   local_queues_.AddTo(hasher);
   workloads_.AddTo(hasher);
   slots_.AddTo(hasher);
+  verdicts_.AddTo(hasher);
   // Who reads the log adds what of it is still to be looked at.
   if (!hasher.merges()) touches_.AddTo(hasher);
   uids_.AddTo(hasher);

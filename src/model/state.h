@@ -29,6 +29,7 @@
 #include "model/slots.h"
 #include "model/touch.h"
 #include "model/transaction.h"
+#include "model/verdicts.h"
 #include "model/vocabulary.h"
 #include "model/volumes.h"
 #include "model/workloads.h"
@@ -130,6 +131,7 @@ class State {
   [[nodiscard]] const WorkloadTable& workloads() const { return workloads_; }
   [[nodiscard]] const SlotTable& slots() const { return slots_; }
   [[nodiscard]] const BudgetTable& budgets() const { return budgets_; }
+  [[nodiscard]] const VerdictTable& verdicts() const { return verdicts_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
   [[nodiscard]] const Faults& faults() const { return faults_; }
 
@@ -268,6 +270,11 @@ class State {
   // From here on facts say what was given. Who was refused for it may be helped.
   void TakeGivenVolumes();
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
+  // Extenders are being asked whether the pod may go to the nodes: the query's number, which its
+  // ExternalVerdict brings back. REQUIRES: it asks (Pin::asker).
+  uint64_t Ask(PodId pod, std::span<const NodeId> nodes);
+  // What extenders said of the pod is too old.
+  void ForgetVerdict(PodId pod) { verdicts_.Erase(pods_.at(pod).uid); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
   // Where a pod is to go.
@@ -434,6 +441,7 @@ class State {
   void ApplyOutcome(const BindOutcome& facts);
   void ApplyRead(const BindRead& facts);
   void ApplyBudget(const BudgetUpsert& facts);
+  void ApplyVerdict(const ExternalVerdict& facts);
   void ApplyRefused(const PreemptionRefused& facts);
   void ApplyStands(const NominationStands& facts);
   [[nodiscard]] Claim PromiseFor(const Placement& placement) const;
@@ -618,6 +626,7 @@ class State {
   LocalQueueTable local_queues_;
   WorkloadTable workloads_;
   SlotTable slots_;
+  VerdictTable verdicts_;
   TouchLog touches_;
   StringTable<OwnerId> uids_;
   StringTable<KeyId> keys_;

@@ -51,6 +51,7 @@ struct Call {
   CallId id;
   env::HttpRequest request;
   bool stream = false;
+  bool once = false;
   bool repeated = false;  // Sent once more already.
   bool renewed = false;   // The same, with another token.
   std::string token;      // That it was sent with.
@@ -70,7 +71,6 @@ struct Pool {
   const env::Endpoint to;
   asio::ssl::context tls;
   bool own = false;  // The server of the options, who gets the credentials.
-  bool insecure = false;
 
   std::vector<std::shared_ptr<Connection>> idle;
   std::deque<Call> waiting;
@@ -78,15 +78,21 @@ struct Pool {
   uint64_t used_at = 0;  // By the count of calls.
 };
 
-Result<asio::ssl::context> TrustingContext(const std::string& authority_pem) {
+// As an endpoint says whom to trust, and as whom to come.
+Result<asio::ssl::context> ContextFor(const env::Endpoint& to) {
   asio::ssl::context context = internal::MakeContext(/*server=*/false);
-  if (authority_pem.empty()) {
+  if (to.authority_pem.empty()) {
     error_code error;
     context.set_default_verify_paths(error);
-  } else if (Status status = internal::TrustAuthority(context, authority_pem); !status) {
+  } else if (Status status = internal::TrustAuthority(context, to.authority_pem); !status) {
     return std::unexpected(status.error());
   }
-  context.set_verify_mode(asio::ssl::verify_peer);
+  if (!to.certificate_pem.empty()) {
+    const Status status = internal::UseIdentity(
+        context, {.certificate_pem = to.certificate_pem, .key_pem = to.key_pem});
+    if (!status) return std::unexpected(status.error());
+  }
+  context.set_verify_mode(to.insecure ? asio::ssl::verify_none : asio::ssl::verify_peer);
   return context;
 }
 
@@ -183,6 +189,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
  private:
   void OnResolved(const error_code& error, const tcp::resolver::results_type& found);
   void Handshake();
+  void Begin();
   bool ExpectServer();
   void FailHandshake(const error_code& error);
   void WriteRequest();
@@ -255,7 +262,7 @@ bool Connection::ExpectServer() {
                            const_cast<char*>(name.c_str())) != 1) {
     return false;
   }
-  if (pool_->insecure) return true;
+  if (pool_->to.insecure) return true;
   return address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name.c_str()) == 1
                  : SSL_set1_host(ssl, name.c_str()) == 1;
 }
@@ -263,15 +270,20 @@ bool Connection::ExpectServer() {
 void Connection::Handshake() {
   error_code ignored;
   stream_.next_layer().set_option(tcp::no_delay(true), ignored);
+  if (pool_->to.plain) return Begin();
   if (!ExpectServer()) return Break("tls: no name for a certificate");
   stream_.async_handshake(asio::ssl::stream_base::client,
                           [self = shared_from_this()](const error_code& error) {
                             if (self->closed_) return;
                             if (error) return self->FailHandshake(error);
-                            self->ready_ = true;
-                            self->WriteRequest();
-                            self->Read();
+                            self->Begin();
                           });
+}
+
+void Connection::Begin() {
+  ready_ = true;
+  WriteRequest();
+  Read();
 }
 
 std::string VerdictInGoWords(long verdict) {
@@ -345,20 +357,28 @@ void Connection::WriteRequest() {
   client_.NoteSent(*call_);
   answering_ = false;
   writing_ = true;
-  asio::async_write(stream_, asio::buffer(out_),
-                    [self = shared_from_this()](const error_code& error, size_t) {
-                      self->writing_ = false;
-                      if (error && !self->closed_) self->Break("write: " + GoWords(error));
-                    });
+  auto written = [self = shared_from_this()](const error_code& error, size_t) {
+    self->writing_ = false;
+    if (error && !self->closed_) self->Break("write: " + GoWords(error));
+  };
+  if (pool_->to.plain) {
+    asio::async_write(stream_.next_layer(), asio::buffer(out_), std::move(written));
+  } else {
+    asio::async_write(stream_, asio::buffer(out_), std::move(written));
+  }
 }
 
 void Connection::Read() {
   if (closed_ || reading_) return;
   reading_ = true;
-  stream_.async_read_some(asio::buffer(read_buffer_),
-                          [self = shared_from_this()](const error_code& error, size_t bytes) {
-                            self->OnRead(error, bytes);
-                          });
+  auto read = [self = shared_from_this()](const error_code& error, size_t bytes) {
+    self->OnRead(error, bytes);
+  };
+  if (pool_->to.plain) {
+    stream_.next_layer().async_read_some(asio::buffer(read_buffer_), std::move(read));
+  } else {
+    stream_.async_read_some(asio::buffer(read_buffer_), std::move(read));
+  }
 }
 
 void Connection::OnRead(const error_code& error, size_t bytes) {
@@ -459,7 +479,7 @@ void Connection::Finish() {
 }
 
 bool Connection::MayRepeat(const Call& call) const {
-  return sent_ && used_ && !answering_ && !call.repeated &&
+  return sent_ && used_ && !answering_ && !call.repeated && !call.once &&
          (call.request.method == env::Method::kGet || call.to != nullptr);
 }
 
@@ -529,6 +549,7 @@ void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
       Begin(Call{.id = send->call,
                  .request = std::move(send->request),
                  .stream = send->stream,
+                 .once = send->once,
                  .repeated = false,
                  .renewed = false,
                  .token = {},
@@ -568,7 +589,7 @@ std::shared_ptr<Pool> HttpsClient::Impl::PoolOf(const Call& call) {
   }
   const auto found = pools.find(*call.to);
   if (found != pools.end()) return found->second;
-  Result<asio::ssl::context> context = TrustingContext(call.to->authority_pem);
+  Result<asio::ssl::context> context = ContextFor(*call.to);
   if (!context) {
     Fail(call.id, CallFailure::kNotSent, context.error().message);
     return nullptr;
@@ -734,24 +755,20 @@ HttpsClient::HttpsClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpsClient::~HttpsClient() { Stop(); }
 
 Result<std::unique_ptr<HttpsClient>> HttpsClient::Make(ClientOptions options) {
-  Result<asio::ssl::context> context = TrustingContext(options.authority_pem);
+  env::Endpoint to{.host = options.host,
+                   .port = options.port,
+                   .server_name = options.server_name.empty() ? options.host : options.server_name,
+                   .authority_pem = options.authority_pem,
+                   .host_header = HostAndPort(options.host, options.port),
+                   .insecure = options.insecure,
+                   .certificate_pem = options.identity.certificate_pem,
+                   .key_pem = options.identity.key_pem};
+  Result<asio::ssl::context> context = ContextFor(to);
   if (!context) return std::unexpected(context.error());
-  if (!options.identity.certificate_pem.empty()) {
-    Status status = internal::UseIdentity(*context, options.identity);
-    if (!status) return std::unexpected(status.error());
-  }
-  if (options.insecure) context->set_verify_mode(asio::ssl::verify_none);
   auto impl = std::make_unique<Impl>(std::move(options));
-  if (const ClientOptions& own = impl->options; !own.host.empty()) {
-    impl->own = std::make_shared<Pool>(
-        env::Endpoint{.host = own.host,
-                      .port = own.port,
-                      .server_name = own.server_name.empty() ? own.host : own.server_name,
-                      .authority_pem = own.authority_pem,
-                      .host_header = HostAndPort(own.host, own.port)},
-        std::move(*context));
+  if (!impl->options.host.empty()) {
+    impl->own = std::make_shared<Pool>(std::move(to), std::move(*context));
     impl->own->own = true;
-    impl->own->insecure = own.insecure;
   }
   return std::unique_ptr<HttpsClient>(new HttpsClient(std::move(impl)));
 }

@@ -40,8 +40,8 @@ struct ClientOptions {
 };
 
 // Carries SendRequest and CancelCall of one actor to an API server over HTTPS, or to the endpoints
-// that they name, and posts what comes back. Endpoints get no credentials; redirects are answers as
-// any.
+// that they name, over HTTP where they say so, and posts what comes back. Endpoints get no
+// credentials but the certificate that they name; redirects are answers as any.
 //
 // One thread does all of its I/O. Connections are kept and used again; calls that find none free
 // wait in order. The failure of a call is told apart exactly:
@@ -53,7 +53,7 @@ struct ClientOptions {
 // Two exceptions repeat a call, each once. One that was answered 401 is sent again when the token
 // has changed since (and `not_after` lets it): it was not carried out. A GET, or a call of an
 // endpoint, on a kept connection that ended without a byte of answer is sent once more on a new
-// one: the server may have closed it for idleness meanwhile.
+// one: the server may have closed it for idleness meanwhile; not if the request is to be sent once.
 //
 // At most limits::kEndpointsMax endpoints are known at once; of those without calls the one that
 // was used longest ago is forgotten for a new one.

@@ -40,9 +40,18 @@ class ScriptedServer {
   // Called with "connection" when one has come, and with "request" when one was read.
   using Hook = std::function<void(std::string_view)>;
 
-  ScriptedServer(const KeyPair& identity, Script script, Hook hook = {})
-      : script_(std::move(script)), hook_(std::move(hook)) {
-    EXPECT_TRUE(internal::UseIdentity(context_, identity));
+  // Without an identity it speaks plain HTTP. Whom `clients` signed it knows, and nobody else.
+  ScriptedServer(const KeyPair& identity, Script script, const std::string& clients = "",
+                 Hook hook = {})
+      : script_(std::move(script)),
+        hook_(std::move(hook)),
+        plain_(identity.certificate_pem.empty()) {
+    EXPECT_TRUE(plain_ || internal::UseIdentity(context_, identity));
+    if (!clients.empty()) {
+      EXPECT_TRUE(internal::TrustAuthority(context_, clients));
+      context_.set_verify_mode(boost::asio::ssl::verify_peer |
+                               boost::asio::ssl::verify_fail_if_no_peer_cert);
+    }
     listener_ = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -82,19 +91,25 @@ class ScriptedServer {
       const int connection = accept(listener_, nullptr, nullptr);
       if (connection < 0) return;
       if (hook_) hook_("connection");
-      SSL* ssl = SSL_new(context_.native_handle());
-      SSL_set_fd(ssl, connection);
-      EXPECT_EQ(SSL_accept(ssl), 1);
-      bool keep = true;
+      SSL* ssl = plain_ ? nullptr : SSL_new(context_.native_handle());
+      if (ssl != nullptr) SSL_set_fd(ssl, connection);
+      bool keep = ssl == nullptr || SSL_accept(ssl) == 1;
       for (const std::string& answer : answers) {
+        if (!keep) break;
         char buffer[4096];
-        const int size_read = SSL_read(ssl, buffer, sizeof(buffer));
+        const int size_read = ssl != nullptr
+                                  ? SSL_read(ssl, buffer, sizeof(buffer))
+                                  : static_cast<int>(read(connection, buffer, sizeof(buffer)));
         if (size_read > 0) Note({buffer, static_cast<size_t>(size_read)});
         keep = size_read > 0 && !answer.empty();
         if (!keep) break;
         const bool last = answer.ends_with(kThenClose);
         const size_t size = answer.size() - (last ? sizeof(kThenClose) - 1 : 0);
-        SSL_write(ssl, answer.data(), static_cast<int>(size));
+        if (ssl != nullptr) {
+          SSL_write(ssl, answer.data(), static_cast<int>(size));
+        } else {
+          EXPECT_EQ(write(connection, answer.data(), size), static_cast<ssize_t>(size));
+        }
         keep = !last;
       }
       SSL_free(ssl);
@@ -108,6 +123,7 @@ class ScriptedServer {
 
   Script script_;
   Hook hook_;
+  bool plain_;
   boost::asio::ssl::context context_ = internal::MakeContext(true);
   int listener_ = -1;
   uint16_t port_ = 0;
@@ -188,7 +204,7 @@ class ScriptedTest : public ::testing::Test {
   std::vector<std::string> Call(ScriptedServer::Script script, env::Endpoint to,
                                 const std::vector<std::string>& bodies) {
     Asker asker;
-    ScriptedServer server(pki_.server, std::move(script));
+    ScriptedServer server(to.plain ? KeyPair{} : pki_.server, std::move(script), clients_);
     ClientOptions options;
     options.body_bytes_max = 1000;
     options.bearer_token = std::make_shared<BearerToken>("secret");
@@ -204,6 +220,7 @@ class ScriptedTest : public ::testing::Test {
       send.request.body = Bytes(bodies[i]);
       send.timeout = Duration::Seconds(2);
       send.to = std::make_shared<const env::Endpoint>(to);
+      send.once = once_;
       std::vector<env::Output> batch;
       batch.emplace_back(std::move(send));
       client->Take(std::move(batch));
@@ -221,7 +238,7 @@ class ScriptedTest : public ::testing::Test {
     constexpr Instant kStrikes = Instant::FromSeconds(10);
     std::atomic<int64_t> now{strikes == "start" ? kStrikes.ns : 0};
     Asker asker;
-    ScriptedServer server(pki_.server, std::move(script), [&](std::string_view what) {
+    ScriptedServer server(pki_.server, std::move(script), "", [&](std::string_view what) {
       if (what == strikes) now = kStrikes.ns;
     });
     ClientOptions options;
@@ -257,6 +274,8 @@ class ScriptedTest : public ::testing::Test {
   }
   Pki pki_;
   int gather_calls_min_ = 0;
+  std::string clients_;  // Who signed whom the server of Call knows; empty: it takes anybody.
+  bool once_ = false;    // Whether Call sends each once.
   std::vector<std::string> tokens_;  // That the server was shown.
 };
 
@@ -426,6 +445,46 @@ TEST_F(ScriptedTest, EndpointsAreCalledByNameAndShownNoCredentials) {
 
 TEST_F(ScriptedTest, ACallOfAnEndpointOnAKeptConnectionThatEndsIsSentOnceMore) {
   EXPECT_THAT(Call({{kOk, ""}, {kOk}}, Local(), {"a", "b"}), ElementsAre("200 ok", "200 ok"));
+}
+
+TEST_F(ScriptedTest, WhatIsToBeSentOnceIsNotSentAgain) {
+  once_ = true;
+  EXPECT_THAT(Call({{kOk, ""}, {kOk}}, Local(), {"a", "b"}), ElementsAre("200 ok", "failed 1 EOF"));
+}
+
+TEST_F(ScriptedTest, EndpointsWithoutTlsAreCalledWithoutIt) {
+  env::Endpoint plain = Local();
+  plain.plain = true;
+  EXPECT_THAT(Call({{kOk, kOk}}, plain, {"a", "b"}), ElementsAre("200 ok", "200 ok"));
+  EXPECT_THAT(Call({{""}}, plain, {"a"}), ElementsAre("failed 1 EOF"));
+  EXPECT_THAT(Call({{kOk, ""}, {kOk}}, plain, {"a", "b"}), ElementsAre("200 ok", "200 ok"));
+  plain.port = 1;
+  EXPECT_THAT(Call({}, plain, {"a"}),
+              ElementsAre("failed 0 dial tcp 127.0.0.1:1: connect: connection refused"));
+}
+
+TEST_F(ScriptedTest, AnEndpointIsTrustedAsItSays) {
+  env::Endpoint unknown = Local();
+  unknown.authority_pem =
+      MakePki("127.0.0.1", Instant::FromSeconds(1'800'000'000)).value().authority.certificate_pem;
+  EXPECT_THAT(Call({{kOk}}, unknown, {"a"}),
+              ElementsAre(::testing::HasSubstr("certificate signed by unknown authority")));
+  unknown.insecure = true;
+  EXPECT_THAT(Call({{kOk}}, unknown, {"a"}), ElementsAre("200 ok"));
+  env::Endpoint other = Local();
+  other.server_name = "other";
+  EXPECT_THAT(Call({{kOk}}, other, {"a"}), ElementsAre(::testing::StartsWith("failed 0 tls")));
+}
+
+TEST_F(ScriptedTest, AnEndpointIsShownTheCertificateThatItNames) {
+  clients_ = pki_.authority.certificate_pem;
+  EXPECT_THAT(Call({{kOk}}, Local(), {"a"}), ElementsAre(::testing::StartsWith("failed ")));
+  env::Endpoint known = Local();
+  known.certificate_pem = pki_.admin.certificate_pem;
+  known.key_pem = pki_.admin.key_pem;
+  EXPECT_THAT(Call({{kOk}}, known, {"a"}), ElementsAre("200 ok"));
+  known.key_pem = "nonsense";
+  EXPECT_THAT(Call({}, known, {"a"}), ElementsAre(::testing::StartsWith("failed 0 private key")));
 }
 
 TEST_F(ScriptedTest, RedirectsOfEndpointsAreAnswersAsAny) {

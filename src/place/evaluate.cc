@@ -125,7 +125,8 @@ class Query {
       if (const Verdict verdict = affinity_.Filter(n); !verdict.fits()) return verdict;
     }
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone) return Never(kind);
-    return Devices(n);
+    const Verdict verdict = Devices(n);
+    return verdict.fits() && pin.asker.valid() ? Extenders(n, pin) : verdict;
   }
 
   [[nodiscard]] FixedRefusal Fixed(NodeId n, const model::Pin& pin,
@@ -145,8 +146,12 @@ class Query {
     if (affinity_.any()) behind = Behind::kPortsAmountsAndPods;
     if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone)
       return {.kind = kind, .behind = behind};
-    if (spec_.gpu.none() || nodes_.devices_count(n) >= DevicesNeeded()) return {};
-    return {.kind = ReasonKind::kDevices, .behind = behind};
+    if (!spec_.gpu.none() && nodes_.devices_count(n) < DevicesNeeded())
+      return {.kind = ReasonKind::kDevices, .behind = behind};
+    if (!pin.asker.valid()) return {};
+    const Verdict verdict = Extenders(n, pin);
+    if (verdict.fits()) return {};
+    return {.kind = verdict.kind, .behind = behind, .unresolvable = verdict.unresolvable};
   }
 
   [[nodiscard]] bool Selected(model::SelectorId selector, NodeId n) const {
@@ -284,6 +289,14 @@ class Query {
     }
     if (good >= needed) return {};
     return {.kind = ReasonKind::kDevices, .unresolvable = nodes_.devices_count(n) < needed};
+  }
+
+  [[nodiscard]] Verdict Extenders(NodeId n, const model::Pin& pin) const {
+    const model::NodeVerdict* said = state_.verdicts().Of(pin.asker, nodes_.name(n));
+    if (said == nullptr || said->permitted) return {};
+    return {.kind = ReasonKind::kExternalVerdict,
+            .unresolvable = said->unresolvable,
+            .name = said->why};
   }
 
   const model::State& state_;

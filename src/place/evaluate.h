@@ -50,6 +50,8 @@ struct FixedRefusal {
   model::ReasonKind kind = model::ReasonKind::kNone;
   Behind behind = Behind::kNothing;
   uint64_t lacking = 0;  // Of the kinds from kVolumeNode on, as in a Verdict.
+  // False: an extender's that says that evictions could help; in truth none does.
+  bool unresolvable = true;
   bool operator==(const FixedRefusal&) const = default;
 };
 
@@ -89,7 +91,8 @@ class Evaluator {
   // nodes, terms that leave the node out (PreFilter), NodeUnschedulable, NodeName, TaintToleration,
   // NodeAffinity, NodePorts, NodeResourcesFit with every amount that lacks, VolumeRestrictions,
   // NodeVolumeLimits, VolumeBinding with all its reasons, VolumeZone, PodTopologySpread,
-  // InterPodAffinity, NodeDeclaredFeatures; then GPU model, devices.
+  // InterPodAffinity, NodeDeclaredFeatures; then GPU model, devices; then what extenders said of
+  // the pod that the pin names (Pin::asker), where they were asked.
   //
   // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,

@@ -61,7 +61,9 @@ class Search {
   PreemptionAnswer Ask(NodeId n, const FixedRefusal& fixed, model::Verdict& verdict, Cost& cost) {
     if (fixed.kind != ReasonKind::kNone && IsNamed(fixed, n)) {
       verdict = VerdictOf(fixed);
-      return PreemptionAnswer::kNotHelpful;
+      if (fixed.unresolvable) return PreemptionAnswer::kNotHelpful;
+      Gather(n);
+      return scratch_.victims.empty() ? PreemptionAnswer::kNoVictims : PreemptionAnswer::kRefused;
     }
     if (LacksWhoItWants(n)) {
       verdict = {.kind = ReasonKind::kPodAffinity, .unresolvable = true};
@@ -143,9 +145,9 @@ class Search {
            });
   }
 
-  // Whether what a node says hangs on others, too.
+  // Whether what a node says hangs on others, too, or on what extenders said.
   [[nodiscard]] bool LooksBeyond() const {
-    return spread_.hard() || affinity_.any() || volumes_.any();
+    return spread_.hard() || affinity_.any() || volumes_.any() || preemptor_.pin.asker.valid();
   }
 
   // What Ask and Note say of a node where BoundOf is nothing, from the sums. REQUIRES: SumsTellAll.
@@ -169,7 +171,7 @@ class Search {
     return preemptor.heeds_all_promises ? std::numeric_limits<int32_t>::min() : preemptor.priority;
   }
   static model::Verdict VerdictOf(const FixedRefusal& fixed) {
-    return {.kind = fixed.kind, .unresolvable = true, .lacking = fixed.lacking};
+    return {.kind = fixed.kind, .unresolvable = fixed.unresolvable, .lacking = fixed.lacking};
   }
   // What a node will have for the pod once what is releasing has left.
   struct Room {

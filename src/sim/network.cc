@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sim/extender.h"
 
 namespace berth::sim {
 namespace {
@@ -92,6 +93,7 @@ void Network::Send(Instant now, Party party, env::SendRequest request, const Fau
   exchange.party = party;
   exchange.call = request.call;
   exchange.stream = request.stream;
+  if (request.to != nullptr) return SendToExtender(now, id, request, faults);
 
   if (!server_up_ || now >= request.not_after) {
     PostToClient(now, id, exchange,
@@ -110,6 +112,25 @@ void Network::Send(Instant now, Party party, env::SendRequest request, const Fau
   arrived.peer.user = "system:" + std::string(ToString(party));
   arrived.peer.groups = {"system:masters", "system:authenticated"};
   PostToServer(now, id, exchange, std::move(arrived));
+}
+
+// It is no server of this world, so nothing but the answer is delivered.
+void Network::SendToExtender(Instant now, env::ExchangeId id, const env::SendRequest& request,
+                             const FaultPlan& faults) {
+  Exchange& exchange = exchanges_.at(id);
+  std::optional<env::HttpResponse> answer = InjectedAnswer(request, faults);
+  Post(now + request.timeout, {.delivery = {}, .exchange = id, .is_timeout = true});
+  if (!answer &&
+      (Fires(Fault::kTimeoutNotApplied, faults) || Fires(Fault::kTimeoutApplied, faults)))
+    return;
+  if (!answer) {
+    const bool refuses = Fires(Fault::kConflict, faults);
+    answer = {
+        .status = 200, .headers = {}, .body = Bytes(ExtenderAnswer(request.request, refuses))};
+  }
+  exchange.answered = true;
+  PostToClient(now, id, exchange,
+               env::Response{.call = request.call, .response = *std::move(answer)});
 }
 
 std::optional<env::HttpResponse> Network::InjectedAnswer(const env::SendRequest& request,

@@ -40,10 +40,10 @@ struct Delivery {
 // Adds every byte of it.
 void AddTo(Hasher& hasher, const env::Input& input);
 
-// The simulated transport between clients and the API server: the same messages as the real ones
-// carry, each with a delay of its own, so that answers and streams overtake each other while every
-// connection keeps its order (pods and nodes are independently ordered streams, as over real
-// connections). Injects the faults of messages.
+// The simulated transport between clients, the API server and an extender: the same messages as the
+// real ones carry, each with a delay of its own, so that answers and streams overtake each other
+// while every connection keeps its order (pods and nodes are independently ordered streams, as over
+// real connections). Injects the faults of messages.
 //
 // A value: copying it copies everything that is on the way. Cost: O(log messages) each.
 class Network {
@@ -103,6 +103,8 @@ class Network {
   void DropEvents(env::ExchangeId id, bool to_server, bool to_client);
   bool Fires(Fault fault, const FaultPlan& faults);
   Duration Delay();
+  void SendToExtender(Instant now, env::ExchangeId id, const env::SendRequest& request,
+                      const FaultPlan& faults);
   std::optional<env::HttpResponse> InjectedAnswer(const env::SendRequest& request,
                                                   const FaultPlan& faults);
 

@@ -365,6 +365,7 @@ WorldOptions OptionsOf(const RunOptions& options) {
                      .faults = FaultPlan::Draw(prng),
                      .bugs = options.bugs,
                      .replicas = options.replicas,
+                     .extenders = options.extenders,
                      .trace = options.trace};
   world.load.faults = world.faults;
   if (!options.faults) world.faults = FaultPlan::None();

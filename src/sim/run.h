@@ -18,6 +18,7 @@ struct RunOptions {
   bool faults = true;
   bool trace = false;
   bool replicas = false;         // Two schedulers, of which one leads.
+  bool extenders = false;        // An extender is asked about every pod.
   uint64_t commits_min = 2'000;  // The load is repeated until so many writes were accepted.
 };
 

@@ -11,6 +11,7 @@
 #include "client/known_set.h"
 #include "env/recording.h"
 #include "model/audit.h"
+#include "sim/extender.h"
 
 namespace berth::sim {
 namespace {
@@ -104,6 +105,11 @@ Users MakeUsers(uint64_t seed, const WorldOptions& world) {
   return {seed, world.load};
 }
 
+control::SchedulerOptions Extended(control::SchedulerOptions options, bool extenders) {
+  if (extenders) options.extenders = {SimulatedExtender()};
+  return options;
+}
+
 }  // namespace
 
 control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs) {
@@ -193,7 +199,8 @@ World::World(const WorldOptions& options)
 }
 
 control::SchedulerOptions World::DrawOptions() {
-  control::SchedulerOptions options = SchedulerOptions(prng_.Next(), options_.bugs);
+  control::SchedulerOptions options =
+      Extended(SchedulerOptions(prng_.Next(), options_.bugs), options_.extenders);
   if (options_.adjust != nullptr) options_.adjust(options);
   return options;
 }

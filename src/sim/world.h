@@ -113,8 +113,9 @@ struct WorldOptions {
   // A second scheduler stands by; the leader is paused, between two steps or between one and what
   // it sends, stopped and killed.
   bool replicas = false;
-  bool trace = false;   // Keep a line per delivery in trace().
-  bool record = false;  // Keep what each life of a scheduler was told and did in recordings().
+  bool extenders = false;  // An extender is asked about every pod.
+  bool trace = false;      // Keep a line per delivery in trace().
+  bool record = false;     // Keep what each life of a scheduler was told and did in recordings().
   // What schedulers do that those of a world don't. Null: nothing.
   void (*adjust)(control::SchedulerOptions&) = nullptr;
 };

@@ -91,7 +91,7 @@ constexpr Words kWords[] = {
     {ReasonKind::kQuotaShort, "QuotaShort", "", "insufficient quota"},
     {ReasonKind::kGangIncomplete, "GangIncomplete", "", "waiting for the rest of its group"},
     {ReasonKind::kGroupMissing, "GroupMissing", "", "the group that it names does not exist"},
-    {ReasonKind::kExternalVerdict, "ExternalVerdict", "", "refused by an extender"},
+    {ReasonKind::kExternalVerdict, "ExternalVerdict", "", "node(s) were refused by an extender"},
     {ReasonKind::kPromiseNodeGone, "PromiseNodeGone", "", "the node is gone"},
     {ReasonKind::kPromiseNodeRefuses, "PromiseNodeRefuses", "", "the node refuses it now"},
     {ReasonKind::kPromiseVictimStays, "PromiseVictimStays", "",
@@ -294,6 +294,8 @@ std::string_view PluginOf(ReasonKind kind) { return WordsOf(kind).plugin; }
 
 std::string ReasonText(const model::Reason& reason, const model::State& state) {
   if (IsBar(reason.kind)) return ClaimText(reason, state);
+  if (reason.kind == ReasonKind::kExternalVerdict && reason.detail.valid())
+    return std::string(state.NameOf(reason.detail));
   if (reason.kind != ReasonKind::kInsufficient) return std::string(WordsOf(reason.kind).text);
   if (reason.resource == model::kPods) return "Too many pods";
   return fmt::format("Insufficient {}", state.vocabulary().resources.Name(reason.resource));

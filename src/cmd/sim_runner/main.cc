@@ -68,8 +68,9 @@ bool AllFired(const Totals& totals) {
 }
 
 // One seed with its trace.
-int RunOne(uint64_t seed, bool replicas) {
-  const RunResult result = RunSeed({.seed = seed, .trace = true, .replicas = replicas});
+int RunOne(const RunOptions& options) {
+  const uint64_t seed = options.seed;
+  const RunResult result = RunSeed(options);
   std::fputs(result.trace.c_str(), stdout);
   fmt::print(
       "seed {}: {} API writes, {} bindings, {} evictions, {} steps, {:.1f} simulated seconds, hash "
@@ -86,13 +87,15 @@ struct Many {
   uint64_t count = 0;
   bool unseed = true;
   bool replicas = false;
+  bool extenders = false;
 };
 
 int RunMany(const Many& many, unsigned workers) {
   berth::Mutex mutex;
   Totals totals;  // Under `mutex`: clang has no way to say so of a local variable.
   ForEachInParallel(many.count, workers, [&](uint64_t i) {
-    const RunOptions options{.seed = many.first + i, .replicas = many.replicas};
+    const RunOptions options{
+        .seed = many.first + i, .replicas = many.replicas, .extenders = many.extenders};
     RunResult result = RunSeed(options);
     if (many.unseed && options.seed % 16 == 0 && RunSeed(options).hash != result.hash) {
       result.violations.emplace_back("the same seed gave other bytes");
@@ -161,6 +164,7 @@ int main(int argc, char** argv) {
   bool planted = false;
   bool unseed = true;
   bool replicas = false;
+  bool extenders = false;
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   app.add_option("--seeds", seeds, "how many seeds to run")->transform(WholeNumber());
   app.add_option("--first", first, "the first of them")->transform(WholeNumber());
@@ -172,8 +176,16 @@ int main(int argc, char** argv) {
   app.add_flag("--unseed,!--no-unseed", unseed, "run every 16th seed twice and compare the bytes");
   app.add_flag("--replicas", replicas,
                "two schedulers, of which one leads; it is paused, stopped and killed");
+  app.add_flag("--extenders", extenders,
+               "an extender is asked about every pod; it is silent, fails and refuses");
   if (const std::optional<int> status = berth::cli::ParseOrExit(app, argc, argv)) return *status;
   if (planted) return RunPlanted(first, seeds, workers);
-  if (one->count() > 0) return RunOne(seed, replicas);
-  return RunMany({.first = first, .count = seeds, .unseed = unseed, .replicas = replicas}, workers);
+  if (one->count() > 0)
+    return RunOne({.seed = seed, .trace = true, .replicas = replicas, .extenders = extenders});
+  return RunMany({.first = first,
+                  .count = seeds,
+                  .unseed = unseed,
+                  .replicas = replicas,
+                  .extenders = extenders},
+                 workers);
 }

@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "base/backoff.h"
+#include "base/check.h"
+#include "cycle/engine.h"
+#include "model/backoff.h"
+
+// Pods that extenders are asked about: when, and what becomes of what they say
+// (docs/design/0028-extenders.md).
+namespace berth::cycle {
+
+using model::GroupId;
+using model::NodeId;
+using model::Plan;
+using model::PodId;
+
+namespace {
+
+// What was permitted longer ago is asked about anew.
+constexpr Duration kVerdictHolds = Duration::Seconds(10);
+
+// Nothing tells what happens inside an extender: whom it refused is asked about again after as
+// long, though nothing happened in the cluster.
+constexpr Duration kRecheckInitial = Duration::Seconds(5);
+constexpr Duration kRecheckMax = Duration::Seconds(60);
+
+}  // namespace
+
+bool Engine::Asks(PodId pod) const { return state_.pods().at(pod).pin.asker.valid(); }
+
+// It stands in no line meanwhile.
+bool Engine::AwaitsVerdict(PodId pod) const {
+  return state_.pods().used(pod) &&
+         (to_ask_.contains(pod) || (state_.verdicts().IsAsked(state_.pods().at(pod).uid) &&
+                                    StageOf(state_.pods().at(pod)) == model::PodStage::kPending));
+}
+
+// Plainly, over all nodes: what this costs is little beside a question over the network.
+Engine::Asking Engine::LookAsking(PodId pod) const {
+  const model::Pod& row = state_.pods().at(pod);
+  const model::ClassId c = row.class_id;
+  const model::Viewer viewer = ViewerOf(pod);
+  Asking out;
+  std::vector<NodeId> fitting;
+  std::vector<model::NodeScore> scores;
+  std::vector<int64_t> said_scores;
+  place::Extremes extremes;
+  for (uint32_t i = 0; i < state_.nodes().size(); ++i) {
+    const NodeId n{i};
+    if (!state_.nodes().used(n) || !state_.nodes().present(n)) continue;
+    if (!options_.evaluator.Filter(state_, c, n, &viewer, row.pin).fits()) continue;
+    const model::NodeVerdict* said = state_.verdicts().Of(row.uid, state_.nodes().name(n));
+    if (said == nullptr) {
+      out.unasked.push_back(n);
+      continue;
+    }
+    CHECK(said->permitted);
+    fitting.push_back(n);
+    scores.push_back(options_.evaluator.Score(state_, c, n));
+    said_scores.push_back(said->score);
+    extremes.taints_max = std::max(extremes.taints_max, scores.back().taints_raw);
+    extremes.affinity_max = std::max(extremes.affinity_max, scores.back().affinity_raw);
+  }
+  std::ranges::sort(out.unasked, {}, [&](NodeId n) { return state_.nodes().rank(n); });
+  std::vector<int64_t> others;
+  options_.evaluator.ScoreByOthers(state_, c, fitting, others);
+  others.resize(fitting.size());
+  out.choice.feasible_count = static_cast<uint32_t>(fitting.size());
+  const model::ScoreWeights& weights = state_.RulesOf(c).weights;
+  for (size_t i = 0; i < fitting.size(); ++i) {
+    const NodeId n = fitting[i];
+    const int64_t total =
+        options_.evaluator.Total(weights, scores[i], extremes) + others[i] + said_scores[i];
+    const NodeId best = out.choice.node;
+    const bool better =
+        !best.valid() || total > out.choice.score ||
+        (total == out.choice.score && state_.nodes().rank(n) < state_.nodes().rank(best));
+    if (!better) continue;
+    out.choice.node = n;
+    out.choice.score = total;
+  }
+  return out;
+}
+
+bool Engine::HasOldVerdict(PodId pod, Instant now) const {
+  const model::VerdictTable::Row* row = state_.verdicts().Find(state_.pods().at(pod).uid);
+  return row != nullptr && row->answered && now - row->at > kVerdictHolds;
+}
+
+void Engine::ForgetOldVerdict(PodId pod, Instant now) {
+  if (HasOldVerdict(pod, now)) state_.ForgetVerdict(pod);
+}
+
+// Whether it was decided, or is asked about: some node fits.
+bool Engine::TryAsking(PodId pod, Plan& plan) {
+  Asking found = LookAsking(pod);
+  if (found.choice.node.valid()) {
+    Decide(pod, found.choice, plan);
+    return true;
+  }
+  if (found.unasked.empty()) return false;
+  // With those that were refused before: an extender sees all that fit.
+  if (state_.verdicts().Find(state_.pods().at(pod).uid) != nullptr) {
+    state_.ForgetVerdict(pod);
+    found = LookAsking(pod);
+  }
+  Ask(pod, std::move(found.unasked), plan);
+  return true;
+}
+
+void Engine::ServeAsking(LineId id, Instant now, Plan& plan) {
+  const PodId pod = lines_.line(id).head;
+  ForgetOldVerdict(pod, now);
+  if (TryAsking(pod, plan)) return;
+  WhyNoEviction futile;
+  if (lines_.line(id).kind == LineKind::kPreempting) {
+    futile = Preempt(pod, plan);
+    // What it looked at may have taken decisions of this plan back, which makes room.
+    if (!futile || TryAsking(pod, plan)) return;
+  }
+  Refuse(id, 0, std::move(futile), now);
+  SetRecheck(pod, state_.pods().at(pod).attempts, now);
+}
+
+// Whether extenders are asked about the pod, and have not said that it may go there.
+bool Engine::MustAskAbout(PodId pod, NodeId node) const {
+  if (!Asks(pod)) return false;
+  const model::NodeVerdict* said =
+      state_.verdicts().Of(state_.pods().at(pod).uid, state_.nodes().name(node));
+  return said == nullptr || !said->permitted;
+}
+
+void Engine::Ask(PodId pod, std::vector<NodeId> nodes, Plan& plan) {
+  CHECK(!nodes.empty());
+  lines_.Remove(state_, pod);
+  DropRecheck(pod);
+  state_.ForgetVerdict(pod);
+  if (!MayAskMore()) {
+    to_ask_.insert(pod);
+    return;
+  }
+  const uint64_t query = state_.Ask(pod, nodes);
+  plan.queries.push_back({.pod = pod,
+                          .pod_uid = state_.pods().at(pod).uid,
+                          .query = query,
+                          .nodes = std::move(nodes)});
+}
+
+// As many as can be asked about: by priority, and who was refused least often, so that no pod's
+// turn is taken by those that are asked about again and again.
+void Engine::ServeNextToAsk() {
+  if (to_ask_.empty() || !MayAskMore()) return;
+  std::vector<PodId> next(to_ask_.begin(), to_ask_.end());
+  const size_t room = options_.queries_max - state_.verdicts().asked_count();
+  const auto last = static_cast<std::ptrdiff_t>(std::min(next.size(), room));
+  std::ranges::partial_sort(next, next.begin() + last, [&](PodId a, PodId b) {
+    const model::Pod& x = state_.pods().at(a);
+    const model::Pod& y = state_.pods().at(b);
+    if (x.priority == y.priority && x.attempts != y.attempts) return x.attempts < y.attempts;
+    return WaitingLines::PodBefore(state_, a, b);
+  });
+  next.resize(static_cast<size_t>(last));
+  for (const PodId pod : next) {
+    Sync(pod);
+    SyncGroupOf(pod);
+  }
+}
+
+// ---- Asking anew -------------------------------------------------------------------------------
+
+// It was refused, and extenders had their part in it.
+void Engine::SetRecheck(PodId pod, uint32_t attempts, Instant now) {
+  const model::VerdictTable::Row* said = state_.verdicts().Find(state_.pods().at(pod).uid);
+  if (said == nullptr) return DropRecheck(pod);
+  const auto known = rechecks_.find(pod);
+  if (known != rechecks_.end() && known->second.query == said->query) return;
+  DropRecheck(pod);
+  const Recheck recheck{.at = now + Doubled(kRecheckInitial, attempts, kRecheckMax),
+                        .soonest = now + model::Backoff(attempts),
+                        .query = said->query};
+  rechecks_.emplace(pod, recheck);
+  unhastened_.insert(pod);
+  recheck_timers_.emplace(recheck.at, pod);
+}
+
+void Engine::DropRecheck(PodId pod) {
+  const auto recheck = rechecks_.find(pod);
+  if (recheck == rechecks_.end()) return;
+  recheck_timers_.erase({recheck->second.at, pod});
+  unhastened_.erase(pod);
+  rechecks_.erase(recheck);
+}
+
+// Each once: amortised O(log pods that were refused).
+void Engine::HastenRechecks() {
+  for (const PodId pod : std::exchange(unhastened_, {})) {
+    Recheck& recheck = rechecks_.at(pod);
+    recheck_timers_.erase({recheck.at, pod});
+    recheck.at = std::min(recheck.at, recheck.soonest);
+    recheck_timers_.emplace(recheck.at, pod);
+  }
+}
+
+void Engine::EndRechecks(Instant now) {
+  while (!recheck_timers_.empty() && recheck_timers_.begin()->first <= now) {
+    const PodId pod = recheck_timers_.begin()->second;
+    const uint64_t query = rechecks_.at(pod).query;
+    DropRecheck(pod);
+    // It may have gone on since.
+    const bool in_gang = WaitsInGang(pod);
+    if (!lines_.contains(pod) && !in_gang) continue;
+    const model::VerdictTable::Row* said = state_.verdicts().Find(state_.pods().at(pod).uid);
+    if (said == nullptr || said->query != query) continue;
+    state_.ForgetVerdict(pod);
+    if (!in_gang) {
+      Sync(pod);
+    } else if (const GroupId g = state_.GroupOf(pod); g.valid() && groups_.is_blocked(g)) {
+      groups_.Wake(state_, g, gang::PriorityOf(state_, g));
+    }
+  }
+}
+
+// ---- Members of groups -------------------------------------------------------------------------
+
+// Extenders are asked about each by itself, and where all are placed together is found among what
+// they permitted. Of those that may go nowhere yet; `all`: and of those that fit nodes that nobody
+// was asked about. Whether answers are to come: the group is tried then.
+bool Engine::AskMembers(GroupId g, bool all, Instant now, Plan& plan) {
+  bool awaits = false;
+  for (const PodId pod : MembersToPlace(g)) {
+    if (!Asks(pod)) continue;
+    ForgetOldVerdict(pod, now);
+    const Asking found = LookAsking(pod);
+    if (found.unasked.empty() || (!all && found.choice.node.valid())) continue;
+    state_.ForgetVerdict(pod);
+    Ask(pod, LookAsking(pod).unasked, plan);
+    awaits = true;
+  }
+  return awaits;
+}
+
+bool Engine::AwaitsVerdictOfAny(GroupId g) const {
+  if (state_.verdicts().asked_count() == 0 && to_ask_.empty()) return false;
+  bool any = false;
+  state_.groups().ForMembers(state_.groups().at(g).key,
+                             [&](PodId pod) { any = any || AwaitsVerdict(pod); });
+  return any;
+}
+
+void Engine::SetRechecks(GroupId g, Instant now) {
+  for (const PodId pod : MembersToPlace(g)) {
+    if (Asks(pod)) SetRecheck(pod, state_.groups().at(g).attempts, now);
+  }
+}
+
+// An answer that one of its members waited for came, or nobody waits for it any more.
+void Engine::SyncGroupsThatAsk() {
+  std::set<GroupId> groups;
+  for (const PodId pod : state_.changed_pods()) {
+    if (!state_.pods().used(pod) || !Asks(pod)) continue;
+    if (const GroupId g = state_.GroupOf(pod); g.valid()) groups.insert(g);
+  }
+  for (const GroupId g : groups) SyncGroup(g);
+}
+
+}  // namespace berth::cycle
