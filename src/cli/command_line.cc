@@ -96,9 +96,13 @@ void AddDuration(CLI::App* app, const std::string& name, Duration& duration,
 }
 
 void AddLeaderElect(CLI::App* app, LeaderElectOptions& leader) {
-  app->add_flag_function(
-      "--leader-elect", [&leader](int64_t count) { leader.elect = count > 0; },
-      "of several replicas the one that holds a Lease decides [true]");
+  app->add_flag("--leader-elect")
+      ->description("of several replicas the one that holds a Lease decides [true]")
+      ->check([&leader](const std::string& given) -> std::string {
+        if (given != "true" && given != "false") return given + ": not true or false";
+        leader.elect = given == "true";
+        return {};
+      });
   AddDuration(app, "--leader-elect-lease-duration", leader.lease_duration,
               "how long others leave a lease alone that does not change [15s]");
   AddDuration(app, "--leader-elect-renew-deadline", leader.renew_deadline,

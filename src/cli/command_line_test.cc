@@ -149,6 +149,7 @@ TEST(CommandLine, LeaderElectionHasTheFlagsOfKubeScheduler) {
   EXPECT_EQ(usual.resource_name, "");
   EXPECT_EQ(Get<RunOptions>({"run", "--leader-elect=false"}).leader.elect, false);
   EXPECT_EQ(Get<RunOptions>({"run", "--leader-elect=true"}).leader.elect, true);
+  EXPECT_EQ(Get<RunOptions>({"run"}).leader.elect, std::nullopt);
   EXPECT_EQ(Get<RunOptions>({"run", "--leader-elect"}).leader.elect, true);
   const LeaderElectOptions given =
       Get<RunOptions>({"run", "--leader-elect-lease-duration=30s",
@@ -331,6 +332,8 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"run", "--record", "f", "--record-size", "much"}, "much: not a size as 256Mi"},
       {{"run", "--record", "f", "--record-full", "wrap"}, "wrap"},
       {{"run", "--record-size", "1Gi"}, "--record"},
+      {{"run", "--leader-elect=maybe"}, "--leader-elect"},
+      {{"run", "--leader-elect=99999999999999999999"}, "--leader-elect"},
       {{"run", "--logging-format=xml"}, "--logging-format: xml"},
       {{"run", "--authentication-token-webhook-cache-ttl=soon"}, "invalid duration \"soon\""},
       {{"run", "--authorization-webhook-cache-authorized-ttl=-1s"},

@@ -150,7 +150,10 @@ Result<Configuration> ReadBerthConfiguration(const std::string& text, const std:
   const auto fail = [&](const std::string& why) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, why));
   };
-  const Result<api::Json> manifest = ParseManifest(text, path, kKind);
+  const Result<api::Json> manifest = ParseManifest(
+      text, path,
+      fmt::format("KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) or {} ({})", kKind,
+                  kVersion));
   if (!manifest) return std::unexpected(manifest.error());
   const api::JsonObject& object = manifest->get_object();
   for (const std::string_view needed : {"apiVersion", "kind"}) {
@@ -183,7 +186,8 @@ void Put(const Configuration& configuration, control::SchedulerOptions& options)
 
 Result<Configuration> ReadConfiguration(const std::string& path,
                                         const std::vector<std::string>& gate_values) {
-  const Result<std::string> text = path.empty() ? Result<std::string>() : net::ReadFile(path);
+  const Result<std::string> text =
+      path.empty() ? Result<std::string>() : net::ReadFile(path, config::kConfigurationBytesMax);
   if (!text) return std::unexpected(text.error());
   return ParseConfiguration(*text, path, gate_values);
 }

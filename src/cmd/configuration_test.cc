@@ -3,6 +3,7 @@
 #include "cmd/configuration.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -87,7 +88,11 @@ TEST(ConfigurationTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(Read("kind: BerthConfiguration\n"), "apiVersion is missing");
   EXPECT_EQ(Read("apiVersion: v1\nkind: BerthConfiguration\n"),
             "apiVersion must be config.berth.dev/v1alpha1, not \"v1\"");
-  EXPECT_EQ(Read("- a\n"), "holds not one BerthConfiguration");
+  EXPECT_EQ(Read("- a\n"),
+            "must be a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) or "
+            "BerthConfiguration (config.berth.dev/v1alpha1)");
+  EXPECT_THAT(Read(""), ::testing::StartsWith("is empty; it must be a Kube"));
+  EXPECT_THAT(Read("a: 1\n---\nb: 2\n"), ::testing::StartsWith("holds 2 documents; it must be"));
   EXPECT_FALSE(ReadConfiguration("/nowhere/berth.yaml").has_value());
 }
 

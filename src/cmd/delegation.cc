@@ -84,6 +84,10 @@ Result<ClientAuthority> FindClientAuthority(const cli::SchedulerFlags& flags,
   if (!flags.client_ca_file.empty()) {
     Result<std::string> text = net::ReadFile(flags.client_ca_file);
     if (!text) return std::unexpected(text.error());
+    if (text->find("-----BEGIN ") == std::string::npos) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("--client-ca-file: {}: holds no PEM", flags.client_ca_file));
+    }
     return ClientAuthority{.pem = *std::move(text), .trouble = {}};
   }
   if (flags.skip_lookup) return ClientAuthority{};

@@ -66,8 +66,12 @@ TEST(ClientAuthority, IsWhatTheClusterNames) {
   EXPECT_EQ(found->trouble, "");
   const berth::testing::TempFolder folder("delegation");
   const std::string path = (folder.path() / "ca.crt").string();
+  constexpr const char* kPem = "-----BEGIN CERTIFICATE-----\n";
+  std::ofstream(path) << kPem;
+  EXPECT_EQ(FindClientAuthority({.client_ca_file = path}, server.endpoint)->pem, kPem);
   std::ofstream(path) << "FILE";
-  EXPECT_EQ(FindClientAuthority({.client_ca_file = path}, server.endpoint)->pem, "FILE");
+  EXPECT_THAT(FindClientAuthority({.client_ca_file = path}, server.endpoint).error().message,
+              HasSubstr("--client-ca-file: " + path + ": holds no PEM"));
   EXPECT_EQ(FindClientAuthority({.skip_lookup = true}, server.endpoint)->pem, "");
 }
 

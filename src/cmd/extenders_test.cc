@@ -78,7 +78,8 @@ TEST(ExtendersTest, WhomItTrustsAndAsWhomItComes) {
 TEST(ExtendersTest, ThoseThatAreIgnorableComeLast) {
   const auto made =
       ExtendersOf(Read("- {urlPrefix: 'http://a', ignorable: true}\n- {urlPrefix: 'http://b'}\n"
-                       "- {urlPrefix: 'http://c', ignorable: true}\n- {urlPrefix: 'http://d'}\n"));
+                       "- {urlPrefix: 'http://c', ignorable: true}\n- {urlPrefix: 'http://d'}\n"),
+                  ExtenderFiles::kRead);
   std::string order;
   for (const control::ExtenderOptions& one : made.value()) order += one.to->host;
   EXPECT_EQ(order, "bdac");

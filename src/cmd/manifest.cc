@@ -22,8 +22,11 @@ Result<api::Json> ParseManifest(std::string_view text, const std::string& path,
   };
   auto documents = codec::ParseYaml(text);
   if (!documents) return fail(documents.error().message);
-  if (documents->size() != 1 || !documents->front().is_object())
-    return fail(fmt::format("holds not one {}", what));
+  if (documents->empty() || (documents->size() == 1 && documents->front().is_null()))
+    return fail(fmt::format("is empty; it must be a {}", what));
+  if (documents->size() > 1)
+    return fail(fmt::format("holds {} documents; it must be one {}", documents->size(), what));
+  if (!documents->front().is_object()) return fail(fmt::format("must be a {}", what));
   return std::move(documents->front());
 }
 

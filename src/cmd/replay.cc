@@ -45,7 +45,7 @@ model::Policy ToPolicy(cli::ReplayPolicy policy) {
 template <typename Parse>
 auto ReadTrace(const std::string& path, bool skip_bad, Parse parse)
     -> decltype(parse("", sim::TraceOptions())) {
-  const Result<std::string> text = net::ReadFile(path);
+  const Result<std::string> text = net::ReadFile(path, SIZE_MAX);
   if (!text) return std::unexpected(text.error());
   auto trace = parse(*text, sim::TraceOptions{.file_name = path, .skip_bad = skip_bad});
   if (trace && !trace->skipped.empty()) {

@@ -130,7 +130,7 @@ int ReplayRecord(const cli::ReplayRecordOptions& options) {
   const auto unusable = [&](const std::string& text) {
     return Unusable(fmt::format("{} {}", options.file, text));
   };
-  const Result<std::string> file = net::ReadFile(options.file);
+  const Result<std::string> file = net::ReadFile(options.file, SIZE_MAX);
   if (!file) return Unusable(file.error().message);
   Result<env::RecordingReader> reader = env::RecordingReader::Open(*file);
   if (!reader) return unusable(reader.error().message);

@@ -63,14 +63,19 @@ client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) 
 
 // The files that the server's certificate is taken from.
 Status TakeFiles(const cli::SchedulerFlags& flags, net::ServerOptions& server) {
-  for (const auto& [path, out] : {std::pair{&flags.tls_cert_file, &server.identity.certificate_pem},
-                                  {&flags.tls_private_key_file, &server.identity.key_pem}}) {
-    if (path->empty()) continue;
-    Result<std::string> text = net::ReadFile(*path);
-    if (!text) return std::unexpected(text.error());
-    *out = *std::move(text);
-  }
-  return {};
+  const auto take = [](std::string_view flag, const std::string& path, std::string& out) -> Status {
+    if (path.empty()) return {};
+    Result<std::string> text = net::ReadFile(path);
+    if (!text) return Fail(text.error().code, fmt::format("{}: {}", flag, text.error().message));
+    if (text->find("-----BEGIN ") == std::string::npos)
+      return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: holds no PEM", flag, path));
+    out = *std::move(text);
+    return {};
+  };
+  if (Status taken = take("--tls-cert-file", flags.tls_cert_file, server.identity.certificate_pem);
+      !taken)
+    return taken;
+  return take("--tls-private-key-file", flags.tls_private_key_file, server.identity.key_pem);
 }
 
 // For another life in the same process.
@@ -320,7 +325,13 @@ int Run(const cli::RunOptions& options) {
   if (!options.flags.write_config_to.empty())
     return WriteConfiguration(options.flags.write_config_to, *configuration);
   Result<Endpoint> endpoint = FindEndpoint(ConnectBy(options, *configuration));
-  if (!endpoint) return process.Failed(endpoint.error());
+  if (!endpoint) {
+    const bool by_file =
+        configuration->scheduler && !configuration->scheduler->client_connection.kubeconfig.empty();
+    const std::string field =
+        by_file ? fmt::format("{}: clientConnection.kubeconfig: ", options.config) : "";
+    return process.Failed({endpoint.error().code, field + endpoint.error().message});
+  }
   for (const std::string& text : options.flags.without_effect) process.Tell(text);
   for (const auto& [gate, on] : configuration->gates.switched())
     process.Tell(fmt::format("--feature-gates: {}={} has no effect", gate, on));

@@ -54,8 +54,10 @@ std::expected<SchedulerConfiguration, Problems> ReadSchedulerConfiguration(
       .nesting_max = 64, .nodes_max = 100'000, .documents_max = 2, .lines = true};
   auto parsed = codec::ParseYamlReporting(text, kLimits);
   if (!parsed) return fail(parsed.error().message);
-  if (parsed->documents.size() != 1 || !parsed->documents.front().is_object())
-    return fail(fmt::format("holds not one {}", kSchedulerKind));
+  if (parsed->documents.size() > 1)
+    return fail(fmt::format("holds several documents; it must be one {}", kSchedulerKind));
+  if (parsed->documents.empty() || !parsed->documents.front().is_object())
+    return fail(fmt::format("must be a {}", kSchedulerKind));
   const api::Json& document = parsed->documents.front();
   if (std::string problem = KindProblem(document); !problem.empty()) return fail(problem);
   Reader reader(parsed->lines);

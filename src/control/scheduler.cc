@@ -812,7 +812,9 @@ void Scheduler::ToldRefused(const Binder::Attempt& attempt, const std::string& t
                             env::Outbox& out) {
   ++counters_.errors;
   metrics_.Refused(attempt.scheduler_name);
-  Say(out, env::LogLevel::kWarning,
+  // Of a missing right it is said once for all (RefusedWrites).
+  constexpr int kForbidden = 403;
+  Say(out, code == kForbidden ? env::LogLevel::kDebug : env::LogLevel::kWarning,
       fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
                   attempt.node, text, code));
   status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(text)});

@@ -66,7 +66,7 @@ Engine::Asking Engine::LookAsking(PodId pod) const {
   }
   std::ranges::sort(out.unasked, {}, [&](NodeId n) { return state_.nodes().rank(n); });
   std::vector<int64_t> others;
-  options_.evaluator.ScoreByOthers(state_, c, fitting, others);
+  options_.evaluator.ScoreByOthers(state_, c, fitting, {}, others);
   others.resize(fitting.size());
   out.choice.feasible_count = static_cast<uint32_t>(fitting.size());
   const model::ScoreWeights& weights = state_.RulesOf(c).weights;

@@ -40,6 +40,15 @@ void Widen(place::Extremes& extremes, const model::NodeScore& score) {
 
 }  // namespace
 
+// Who looks beyond nodes has others grouped for it, at more cost.
+bool ClassCache::IsWorthGrouping(const model::State& state) const {
+  return scans_ >= limits_.scans_min || !LooksBeyond(state);
+}
+
+bool ClassCache::LooksBeyond(const model::State& state) const {
+  return model::LooksBeyond(state.vocabulary().classes.at(class_id_));
+}
+
 void ClassCache::Reset(model::ClassId class_id) {
   class_id_ = class_id;
   current_ = grouped_ = false;
@@ -71,7 +80,7 @@ uint32_t ClassCache::CatchUp(const model::State& state, const place::Evaluator& 
     Update(state, evaluator, log.at(position_).node);
     ++evaluated;
   }
-  if (!grouped_) Group(state);
+  if (!grouped_ && IsWorthGrouping(state)) Group(state);
   return evaluated;
 }
 
@@ -82,9 +91,10 @@ void ClassCache::Rebuild(const model::State& state, const place::Evaluator& eval
   position_ = state.touches().end();
   current_ = whole_ = true;
   grouped_ = false;
+  scans_ = 0;
   // A class that is used once, or again only after most nodes changed, is cheaper to scan than to
   // group.
-  if (uses_ > 1) Group(state);
+  if (uses_ > 1 && IsWorthGrouping(state)) Group(state);
 }
 
 void ClassCache::Group(const model::State& state) {
@@ -93,6 +103,10 @@ void ClassCache::Group(const model::State& state) {
     bucket.heap.clear();
   }
   reserved_.clear();
+  apart_.clear();
+  alone_.clear();
+  const bool beyond = LooksBeyond(state);
+  if (beyond) likeness_.Begin(state, class_id_);
   const uint32_t rows_count = state.nodes().size();
   bucket_of_.assign(rows_count, kNoBucket);
   for (uint32_t row = 0; row < rows_count; ++row) {
@@ -102,7 +116,13 @@ void ClassCache::Group(const model::State& state) {
       reserved_.push_back(n);
       continue;
     }
-    const uint32_t b = BucketOf(evaluation_.scores[row]);
+    const uint32_t likeness = beyond && likeness_.works() ? likeness_.KindOf(state, n) : 0;
+    if (likeness == NodeLikeness::kAlone) {
+      bucket_of_[row] = kAlone;
+      alone_.push_back(n);
+      continue;
+    }
+    const uint32_t b = BucketOf(evaluation_.scores[row], likeness);
     bucket_of_[row] = b;
     ++buckets_[b].count;
     buckets_[b].heap.push_back(
@@ -113,21 +133,22 @@ void ClassCache::Group(const model::State& state) {
   grouped_ = true;
 }
 
-uint32_t ClassCache::BucketOf(const model::NodeScore& score) {
+uint32_t ClassCache::BucketOf(const model::NodeScore& score, uint32_t likeness) {
   size_t vacant = buckets_.size();
   for (size_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].taints_raw == score.taints_raw &&
-        buckets_[b].affinity_raw == score.affinity_raw) {
+        buckets_[b].affinity_raw == score.affinity_raw && buckets_[b].likeness == likeness) {
       return static_cast<uint32_t>(b);
     }
     if (buckets_[b].count == 0) vacant = b;
   }
   if (vacant == buckets_.size()) {
-    CHECK_LT(vacant, size_t{kNoBucket});
+    CHECK_LT(vacant, size_t{kAlone});
     buckets_.emplace_back();
   }
   buckets_[vacant].taints_raw = score.taints_raw;
   buckets_[vacant].affinity_raw = score.affinity_raw;
+  buckets_[vacant].likeness = likeness;
   buckets_[vacant].heap.clear();
   return static_cast<uint32_t>(vacant);
 }
@@ -142,7 +163,9 @@ void ClassCache::Update(const model::State& state, const place::Evaluator& evalu
 }
 
 void ClassCache::Erase(NodeId n) {
-  if (const uint32_t b = std::exchange(bucket_of_[n.value], kNoBucket); b != kNoBucket) {
+  const uint32_t b = std::exchange(bucket_of_[n.value], kNoBucket);
+  if (b == kApart || b == kAlone) return;
+  if (b != kNoBucket) {
     --buckets_[b].count;
   } else if (!reserved_.empty()) {
     std::erase(reserved_, n);
@@ -154,7 +177,14 @@ void ClassCache::Insert(const model::State& state, NodeId n) {
     reserved_.push_back(n);
     return;
   }
-  const uint32_t b = BucketOf(evaluation_.scores[n.value]);
+  const uint32_t likeness =
+      LooksBeyond(state) && likeness_.works() ? likeness_.KindOf(state, n) : 0;
+  if (likeness == NodeLikeness::kAlone) {
+    bucket_of_[n.value] = kAlone;
+    alone_.push_back(n);
+    return;
+  }
+  const uint32_t b = BucketOf(evaluation_.scores[n.value], likeness);
   bucket_of_[n.value] = b;
   Bucket& bucket = buckets_[b];
   ++bucket.count;
@@ -188,8 +218,13 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
                                     const model::Viewer& viewer, const model::Pin& pin) {
   CHECK(current_);
   CHECK_EQ(position_, state.touches().end());
-  if (model::LooksBeyond(state.vocabulary().classes.at(class_id_)) || pin.volumes.valid())
+  if (LooksBeyond(state) || pin.volumes.valid()) {
+    const std::optional<Best> best =
+        grouped_ ? ChooseAmongAlike(state, evaluator, viewer, pin) : std::nullopt;
+    if (best) return *best;
+    ++scans_;
     return ScanEach(state, evaluator, viewer, pin);
+  }
   if (!grouped_) return ScanForBest(state, evaluator, viewer);
   const model::ScoreWeights& weights = state.RulesOf(class_id_).weights;
   place::Extremes extremes;
@@ -223,10 +258,8 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
 ClassCache::Best ClassCache::ScanForBest(const model::State& state,
                                          const place::Evaluator& evaluator,
                                          const model::Viewer& viewer) const {
-  const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
   const model::ScoreWeights& weights = state.RulesOf(class_id_).weights;
-  const bool any_reserved =
-      std::ranges::any_of(reserved, [](model::ClaimId id) { return id.valid(); });
+  const bool any_reserved = !state.ledger().nodes().rows_with_reserved().empty();
   if (whole_ && !any_reserved && evaluation_.extremes == place::Extremes{}) {
     // As below, found while the rows were evaluated.
     if (evaluation_.fitting_count == 0) return {};
@@ -237,7 +270,7 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
   }
   const auto fits_viewer = [&](uint32_t row) {
     if (evaluation_.kinds[row] != ReasonKind::kNone) return false;
-    return !reserved[row].valid() ||
+    return !HasReserved(state, NodeId{row}) ||
            evaluator.Filter(state, class_id_, NodeId{row}, &viewer).fits();
   };
   place::Extremes extremes;
@@ -266,28 +299,149 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
 
 ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Evaluator& evaluator,
                                       const model::Viewer& viewer, const model::Pin& pin) const {
-  const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
   const place::SpreadQuery spread(state, class_id_, &viewer);
   const place::AffinityQuery affinity(state, class_id_, &viewer);
   const place::VolumeQuery volumes(state, pin.volumes, &viewer, state.RulesOf(class_id_));
   if (!volumes.bar().fits()) return {};
-  std::vector<uint8_t> refused(rows());
-  for (uint32_t row = 0; row < rows(); ++row) refused[row] = fits(NodeId{row}) ? 0 : 1;
-  spread.FilterAll(refused);
-  affinity.FilterAll(refused);
-  std::vector<NodeId> fitting;
-  fitting.reserve(rows());
-  place::Extremes extremes;
+  std::vector<NodeId> nodes;
+  nodes.reserve(rows());
   for (uint32_t row = 0; row < rows(); ++row) {
-    const NodeId n{row};
-    if (reserved[row].valid() && fits(n))
-      refused[row] = evaluator.Filter(state, class_id_, n, &viewer).fits() ? 0 : 1;
-    if (refused[row] != 0 || (volumes.any() && !volumes.Filter(n).fits())) continue;
-    fitting.push_back(n);
-    Widen(extremes, evaluation_.scores[row]);
+    if (fits(NodeId{row})) nodes.push_back(NodeId{row});
   }
+  std::vector<uint8_t> refused(nodes.size());
+  spread.FilterAll(nodes, refused);
+  affinity.FilterAll(nodes, refused);
+  Candidates found;
+  found.nodes.reserve(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const NodeId n = nodes[i];
+    if (HasReserved(state, n))
+      refused[i] = evaluator.Filter(state, class_id_, n, &viewer).fits() ? 0 : 1;
+    if (refused[i] != 0) continue;
+    ++found.feasible_count;
+    if (!volumes.any() || volumes.Filter(n).fits()) found.nodes.push_back(n);
+  }
+  return BestOf(state, evaluator, found);
+}
+
+// The nodes that stand apart at this choice are taken out of their buckets, and those that did so
+// before are put back. False: it is not known who is alike, or so many stand apart that all may be
+// asked as well.
+bool ClassCache::SetApart(const model::State& state) {
+  if (!likeness_.IsCurrent(state)) Group(state);
+  const size_t apart_max = size_t{rows()} / 4 + limits_.apart_least;
+  if (!likeness_.works() || alone_.size() > 2 * apart_max) return false;
+  std::vector<NodeId> now;
+  if (!likeness_.FindApart(state, apart_max, now)) return false;
+  ++choices_;
+  apart_at_.resize(rows());
+  std::erase_if(alone_, [&](NodeId n) {
+    return bucket_of_[n.value] != kAlone || std::exchange(apart_at_[n.value], choices_) == choices_;
+  });
+  const std::vector<NodeId> before = std::exchange(apart_, {});
+  for (const NodeId n : now) {
+    if (std::exchange(apart_at_[n.value], choices_) == choices_) continue;
+    uint32_t& b = bucket_of_[n.value];
+    if (b == kNoBucket) continue;  // It doesn't fit, or has reservations.
+    if (b != kApart) --buckets_[b].count;
+    b = kApart;
+    apart_.push_back(n);
+  }
+  for (const NodeId n : before) {
+    if (apart_at_[n.value] == choices_ || bucket_of_[n.value] != kApart) continue;
+    bucket_of_[n.value] = kNoBucket;
+    Insert(state, n);
+  }
+  return likeness_.works();
+}
+
+// The best of the bucket that can have the volumes; each that can't is one try less, down to none.
+// Invalid: none can, or all tries were taken.
+NodeId ClassCache::TopWith(const place::VolumeQuery& volumes, uint32_t b, uint32_t& tries) {
+  std::vector<Entry>& heap = buckets_[b].heap;
+  std::vector<Entry> passed;
+  NodeId found;
+  for (const Entry* top = Top(b); top != nullptr && tries > 0; top = Top(b)) {
+    if (volumes.Filter(top->node).fits()) {
+      found = top->node;
+      break;
+    }
+    --tries;
+    passed.push_back(*top);
+    std::ranges::pop_heap(heap, Worse());
+    heap.pop_back();
+  }
+  for (const Entry& entry : passed) {
+    heap.push_back(entry);
+    std::ranges::push_heap(heap, Worse());
+  }
+  return found;
+}
+
+// Nothing: all nodes are to be asked.
+std::optional<ClassCache::Best> ClassCache::ChooseAmongAlike(const model::State& state,
+                                                             const place::Evaluator& evaluator,
+                                                             const model::Viewer& viewer,
+                                                             const model::Pin& pin) {
+  const bool beyond = LooksBeyond(state);
+  // Scores of constraints may count all nodes that can have the volumes.
+  if (pin.volumes.valid() && state.vocabulary().classes.at(class_id_).spread.valid())
+    return std::nullopt;
+  if (beyond && !SetApart(state)) return std::nullopt;
+  const place::VolumeQuery volumes(state, pin.volumes, &viewer, state.RulesOf(class_id_));
+  if (!volumes.bar().fits()) return Best{};
+  std::vector<NodeId> nodes;
+  std::vector<uint32_t> bucket_of;
+  for (uint32_t b = 0; b < buckets_.size(); ++b) {
+    if (buckets_[b].count == 0) continue;
+    const Entry* top = Top(b);
+    CHECK(top != nullptr);
+    nodes.push_back(top->node);
+    bucket_of.push_back(b);
+  }
+  nodes.insert(nodes.end(), apart_.begin(), apart_.end());
+  nodes.insert(nodes.end(), alone_.begin(), alone_.end());
+  std::vector<uint8_t> refused(nodes.size());
+  if (beyond) {
+    place::SpreadQuery(state, class_id_, &viewer).FilterAll(nodes, refused);
+    place::AffinityQuery(state, class_id_, &viewer).FilterAll(nodes, refused);
+  }
+  Candidates found;
+  const auto add = [&](NodeId n, uint32_t alike) {
+    found.nodes.push_back(n);
+    found.alike.push_back(alike);
+  };
+  uint32_t tries = limits_.volume_tries_max;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (refused[i] != 0) continue;
+    const uint32_t alike = i < bucket_of.size() ? buckets_[bucket_of[i]].count : 1;
+    found.feasible_count += alike;
+    if (!volumes.any()) {
+      add(nodes[i], alike);
+    } else if (i >= bucket_of.size()) {
+      if (volumes.Filter(nodes[i]).fits()) add(nodes[i], 1);
+    } else {
+      const NodeId n = TopWith(volumes, bucket_of[i], tries);
+      if (tries == 0) return std::nullopt;
+      if (n.valid()) add(n, alike);
+    }
+  }
+  for (const NodeId n : reserved_) {
+    if (!evaluator.Filter(state, class_id_, n, &viewer).fits()) continue;
+    ++found.feasible_count;
+    if (!volumes.any() || volumes.Filter(n).fits()) add(n, 1);
+  }
+  return BestOf(state, evaluator, found);
+}
+
+ClassCache::Best ClassCache::BestOf(const model::State& state, const place::Evaluator& evaluator,
+                                    const Candidates& candidates) const {
+  const std::vector<NodeId>& fitting = candidates.nodes;
+  if (fitting.empty()) return {};
+  place::Extremes extremes;
+  for (const NodeId n : fitting) Widen(extremes, evaluation_.scores[n.value]);
   std::vector<int64_t> others;
-  evaluator.ScoreByOthers(state, class_id_, fitting, others);
+  evaluator.ScoreByOthers(state, class_id_, fitting, candidates.alike, others);
   others.resize(fitting.size());
   const model::ScoreWeights& weights = state.RulesOf(class_id_).weights;
   // Without anything to normalise the local score is the total, but for what all have.
@@ -300,16 +454,14 @@ ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Ev
         state, fitting[i],
         (plain ? of_all + score.local : evaluator.Total(weights, score, extremes)) + others[i]);
   }
-  return {.node = leader.node,
-          .score = leader.total,
-          .feasible_count = static_cast<uint32_t>(fitting.size())};
+  return {.node = leader.node, .score = leader.total, .feasible_count = candidates.feasible_count};
 }
 
 // ---- All classes -----------------------------------------------------------------------------
 
 ClassCaches& ClassCaches::operator=(const ClassCaches& other) {
   if (this == &other) return *this;
-  *this = ClassCaches(other.bytes_max_);
+  *this = ClassCaches(other.bytes_max_, other.limits_);
   return *this;
 }
 
@@ -338,9 +490,9 @@ ClassCache& ClassCaches::Get(model::ClassId class_id, uint32_t nodes_count) {
     PushNewest(slot);
     return slots_[slot].cache;
   }
-  // Kind, scores, bucket and two heap entries a node.
-  const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 4 + 32) + 256;
-  const size_t slots_max = std::max<size_t>(bytes_max_ / bytes_each, 4);
+  // Kind, scores, bucket, choice and two heap entries a node.
+  const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 4 + 8 + 32) + 256;
+  const size_t slots_max = std::max<size_t>(bytes_max_ / bytes_each, kSlotsMin);
   const uint64_t asked_at = std::exchange(asked_at_[class_id.value], calls_);
   const bool scratch_is_its = scratch_.class_id() == class_id;
   if (asked_at == 0 || calls_ - asked_at > slots_max) {
@@ -353,7 +505,7 @@ ClassCache& ClassCaches::Get(model::ClassId class_id, uint32_t nodes_count) {
     slot_of_[slots_[slot].cache.class_id().value] = kNone;
   } else {
     slot = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
+    slots_.push_back({.cache = ClassCache(limits_)});
   }
   slots_[slot].cache.Reset(class_id);
   if (scratch_is_its) {

@@ -2,12 +2,15 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/limits.h"
+#include "cycle/node_likeness.h"
 #include "model/ids.h"
 #include "model/state.h"
 #include "place/evaluate.h"
+#include "place/volumes.h"
 
 namespace berth::cycle {
 
@@ -21,14 +24,18 @@ namespace berth::cycle {
 // depends on who asks.
 //
 // What hangs on pods of other nodes, or on the pod's volumes, is no node's own of a class, and is
-// asked anew at each choice, which is O(nodes) then (place/spread.h, place/affinity.h,
-// place/volumes.h).
+// asked anew at each choice (place/spread.h, place/affinity.h, place/volumes.h): where it is known
+// which nodes answer alike (NodeLikeness), they have a bucket of their own, and one of them is
+// asked, else all nodes are. Of a bucket those are asked for volumes, the best first, until one can
+// have them.
 //
 // Heaps are lazy: an entry that no longer says the truth is dropped when it surfaces. Cost: a
-// touched node one evaluation and O(log nodes); a choice O(buckets + nodes with reservations),
-// amortised.
+// touched node one evaluation and O(log nodes + buckets); a choice O(buckets + nodes with
+// reservations + nodes that stand apart), amortised, where it is known who is alike.
 class ClassCache {
  public:
+  explicit ClassCache(const LikenessLimits& limits) : limits_(limits), likeness_(limits) {}
+
   // Brings it up to date with the state. Returns how many nodes were evaluated.
   uint32_t CatchUp(const model::State& state, const place::Evaluator& evaluator,
                    model::ClassId class_id);
@@ -36,7 +43,7 @@ class ClassCache {
   struct Best {
     model::NodeId node;  // Invalid: none fits.
     int64_t score = 0;
-    uint32_t feasible_count = 0;
+    uint32_t feasible_count = 0;  // Volumes aside.
   };
   // The best node for the viewer: highest total, ties by NodeTable::rank. REQUIRES: CatchUp since
   // the last change.
@@ -66,19 +73,40 @@ class ClassCache {
   struct Bucket {
     int32_t taints_raw = 0;
     int32_t affinity_raw = 0;
-    uint32_t count = 0;  // Nodes in it.
+    uint32_t likeness = 0;  // Of a class that looks beyond the node.
+    uint32_t count = 0;     // Nodes in it.
     std::vector<Entry> heap;
   };
   static constexpr uint32_t kNoBucket = 0xffffffff;
-  static_assert(limits::kNodesMax < kNoBucket, "at worst every node has a bucket of its own");
+  static constexpr uint32_t kApart = kNoBucket - 1;
+  static constexpr uint32_t kAlone = kNoBucket - 2;
+  static_assert(limits::kNodesMax < kAlone, "at worst every node has a bucket of its own");
 
+  // Nodes that fit, of some that are alike the best alone. None of `alike`: each stands for itself.
+  struct Candidates {
+    std::vector<model::NodeId> nodes;
+    std::vector<uint32_t> alike;
+    uint32_t feasible_count = 0;
+  };
+
+  [[nodiscard]] bool LooksBeyond(const model::State& state) const;
   void Rebuild(const model::State& state, const place::Evaluator& evaluator);
   void Group(const model::State& state);
   void Update(const model::State& state, const place::Evaluator& evaluator, model::NodeId n);
   void Insert(const model::State& state, model::NodeId n);
   void Erase(model::NodeId n);
-  uint32_t BucketOf(const model::NodeScore& score);
+  uint32_t BucketOf(const model::NodeScore& score, uint32_t likeness);
   [[nodiscard]] const Entry* Top(uint32_t bucket);
+  [[nodiscard]] bool IsWorthGrouping(const model::State& state) const;
+  [[nodiscard]] bool SetApart(const model::State& state);
+  [[nodiscard]] model::NodeId TopWith(const place::VolumeQuery& volumes, uint32_t bucket,
+                                      uint32_t& tries);
+  [[nodiscard]] std::optional<Best> ChooseAmongAlike(const model::State& state,
+                                                     const place::Evaluator& evaluator,
+                                                     const model::Viewer& viewer,
+                                                     const model::Pin& pin);
+  [[nodiscard]] Best BestOf(const model::State& state, const place::Evaluator& evaluator,
+                            const Candidates& candidates) const;
   Best ScanForBest(const model::State& state, const place::Evaluator& evaluator,
                    const model::Viewer& viewer) const;
   Best ScanEach(const model::State& state, const place::Evaluator& evaluator,
@@ -88,6 +116,8 @@ class ClassCache {
   bool current_ = false;  // evaluation_ is that of class_id_ at position_.
   bool grouped_ = false;  // Buckets are built; on second use, because many classes are used once.
   uint32_t uses_ = 0;
+  uint32_t scans_ =
+      0;  // Of all nodes, for what looks beyond them, since evaluation_ was made anew.
   uint64_t position_ = 0;     // In the touch log.
   uint64_t order_epoch_ = 0;  // Of NodeTable's ranks when the heaps were built.
   place::Evaluation evaluation_;
@@ -96,14 +126,21 @@ class ClassCache {
   std::vector<uint32_t> bucket_of_;  // By node.
   std::vector<Bucket> buckets_;
   std::vector<model::NodeId> reserved_;  // Fit, and have reservations.
+  LikenessLimits limits_;
+  NodeLikeness likeness_;
+  std::vector<model::NodeId> apart_;  // That were so at the last choice; of them some have left.
+  std::vector<model::NodeId> alone_;  // Like no other: likewise, and some of them twice.
+  std::vector<uint64_t> apart_at_;    // By node: the choice. Empty until the first.
+  uint64_t choices_ = 0;
 };
 
 // The caches of the classes used last. Copying copies none: they are derived, and a copy starts
 // cold.
 class ClassCaches {
  public:
-  explicit ClassCaches(size_t bytes_max) : bytes_max_(bytes_max) {}
-  ClassCaches(const ClassCaches& other) : bytes_max_(other.bytes_max_) {}
+  explicit ClassCaches(size_t bytes_max, const LikenessLimits& limits = {})
+      : bytes_max_(bytes_max), limits_(limits), scratch_(limits) {}
+  ClassCaches(const ClassCaches& other) : ClassCaches(other.bytes_max_, other.limits_) {}
   ClassCaches& operator=(const ClassCaches& other);
   ClassCaches(ClassCaches&&) = default;
   ClassCaches& operator=(ClassCaches&&) = default;
@@ -123,10 +160,13 @@ class ClassCaches {
     uint32_t older = kNone;
   };
   static constexpr uint32_t kNone = 0xffffffff;
+  // However large they are: 200 MB of 100,000 nodes.
+  static constexpr size_t kSlotsMin = 32;
   void Unlink(uint32_t slot);
   void PushNewest(uint32_t slot);
 
   size_t bytes_max_;
+  LikenessLimits limits_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> slot_of_;   // By class.
   std::vector<uint64_t> asked_at_;  // By class: the call that found no slot of it last; 0 for none.

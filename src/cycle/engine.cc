@@ -46,7 +46,7 @@ Engine::Engine(const Options& options)
                                    .faults = options.faults}),
       admissions_(options.naive_admissions),
       second_pass_(options.joint_placement, options.second_pass_delay),
-      caches_(options.cache_bytes_max) {
+      caches_(options.cache_bytes_max, options.likeness) {
   CHECK_GT(options.attempts_per_cycle_max, 0u);
   for (uint32_t i = 0; i < options.names.size(); ++i) {
     CHECK_EQ(state_.vocabulary().names.Intern(options.names[i]).value, i);
@@ -359,14 +359,16 @@ std::vector<LineId> Engine::WaitingForMoved(bool domains_changed) const {
 std::vector<PodId> Engine::HoldersOfMoved(bool domains_changed) const {
   std::vector<PodId> holders;
   const model::Ledger& ledger = state_.ledger();
-  for (model::ClaimId id : ledger.nodes().first_reserved_column()) {
-    for (; id.valid(); id = ledger.claim(id).next_in_account) {
+  for (const uint32_t row : ledger.nodes().rows_with_reserved()) {
+    for (model::ClaimId id = ledger.nodes().first_reserved(row); id.valid();
+         id = ledger.claim(id).next_in_account) {
       const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
       if (!holder.valid() || !LooksBeyond(state_.pods().at(holder).class_id)) continue;
       const bool moved = domains_changed || Moved(state_.pods().at(holder).class_id);
       if (moved && IsJudged(holder)) holders.push_back(holder);
     }
   }
+  std::ranges::sort(holders);
   return holders;
 }
 
@@ -572,7 +574,7 @@ Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
   const place::Extremes extremes{.taints_max = score.taints_raw,
                                  .affinity_max = score.affinity_raw};
   std::vector<int64_t> others;
-  options_.evaluator.ScoreByOthers(state_, c, std::span(&n, 1), others);
+  options_.evaluator.ScoreByOthers(state_, c, std::span(&n, 1), {}, others);
   return {.node = n,
           .score = options_.evaluator.Total(state_.RulesOf(c).weights, score, extremes) +
                    (others.empty() ? 0 : others[0]),
@@ -592,12 +594,15 @@ Engine::Choice Engine::ChooseRandom(PodId pod, const ClassCache& cache) const {
   for (uint32_t i = 0; i < cache.rows(); ++i) {
     const NodeId n{i};
     if (!cache.fits(n)) continue;
-    const bool asks_on = LooksBeyond(row.class_id) || row.pin.volumes.valid();
-    if ((state_.ledger().nodes().has_reserved(i) || asks_on) &&
-        !options_.evaluator.Filter(state_, row.class_id, n, &viewer, row.pin).fits()) {
+    if ((state_.ledger().nodes().has_reserved(i) || LooksBeyond(row.class_id)) &&
+        !options_.evaluator.Filter(state_, row.class_id, n, &viewer).fits()) {
       continue;
     }
     ++choice.feasible_count;
+    if (row.pin.volumes.valid() &&
+        !options_.evaluator.Filter(state_, row.class_id, n, &viewer, row.pin).fits()) {
+      continue;
+    }
     const uint64_t drawn =
         Hasher().Add(drawn_by).Add(state_.NameOf(state_.nodes().name(n))).value();
     if (choice.node.valid() &&

@@ -101,9 +101,10 @@ class Engine {
     // A cycle returns after this many attempts, with Plan::more, so that the caller stays
     // responsive: 512 take about 5 ms.
     uint32_t attempts_per_cycle_max = 512;
-    // Feasible sets and scores kept per class: about 51 bytes a node each, least recently used
+    // Feasible sets and scores kept per class: about 60 bytes a node each, least recently used
     // dropped.
     size_t cache_bytes_max = size_t{64} << 20;
+    LikenessLimits likeness = {};
     // Whether a pod that fits nowhere may take the room of pods of lower priority, where its
     // profile allows it, too.
     bool preemption = false;

@@ -21,6 +21,8 @@ using model::NodeId;
 using model::PodId;
 using model::PodStage;
 
+constexpr const char* kHostname = "kubernetes.io/hostname";
+
 // ---- The naive scheduler: every pod against every node, no caches
 // --------------------------------
 
@@ -30,10 +32,13 @@ struct NaiveBest {
   uint32_t feasible_count = 0;
 };
 
-bool NaiveFits(const model::State& state, const place::Evaluator& evaluator, PodId pod, NodeId n) {
+bool NaiveFits(const model::State& state, const place::Evaluator& evaluator, PodId pod, NodeId n,
+               bool volumes_aside = false) {
   const model::Pod& row = state.pods().at(pod);
   const model::Viewer viewer{.owner = row.uid, .priority = row.priority};
-  return evaluator.Filter(state, row.class_id, n, &viewer, row.pin).fits();
+  model::Pin pin = row.pin;
+  if (volumes_aside) pin.volumes = {};
+  return evaluator.Filter(state, row.class_id, n, &viewer, pin).fits();
 }
 
 // Ties end in the name, or in a hash of the salt and the name.
@@ -42,16 +47,18 @@ NaiveBest NaiveChoice(const model::State& state, const Engine::Options& options,
   const model::ClassId c = state.pods().at(pod).class_id;
   place::Extremes extremes;
   std::vector<NodeId> fitting;
+  NaiveBest best;
   for (uint32_t i = 0; i < state.nodes().size(); ++i) {
+    if (!NaiveFits(state, evaluator, pod, NodeId{i}, /*volumes_aside=*/true)) continue;
+    ++best.feasible_count;
     if (!NaiveFits(state, evaluator, pod, NodeId{i})) continue;
     fitting.push_back(NodeId{i});
     const model::NodeScore score = evaluator.Score(state, c, NodeId{i});
     extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
     extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
   }
-  NaiveBest best{.feasible_count = static_cast<uint32_t>(fitting.size())};
   std::vector<int64_t> others;
-  evaluator.ScoreByOthers(state, c, fitting, others);
+  evaluator.ScoreByOthers(state, c, fitting, {}, others);
   for (size_t i = 0; i < fitting.size(); ++i) {
     const NodeId n = fitting[i];
     const int64_t total =
@@ -277,6 +284,7 @@ class History {
         node.labels.clear();
         if (OneIn(2)) node.labels.emplace_back("zone", OneIn(2) ? "a" : "b");
         if (OneIn(2)) node.labels.emplace_back("disk", "ssd");
+        if (!OneIn(4)) node.labels.emplace_back(kHostname, OneIn(6) ? "shared" : node.name);
         break;
       case 6:
         node.taints.clear();
@@ -301,6 +309,8 @@ class History {
     engine.Apply(FactsOf(engine.vocabulary(), node));
   }
 
+  std::string DrawKey() { return OneIn(3) ? kHostname : OneIn(2) ? "zone" : "disk"; }
+
   // What places a pod, of few kinds a history, so that classes are met again.
   TestPod DrawKind() {
     TestPod pod{.cpu = OneIn(3) ? 1200 : 200 * Draw(0, 4)};
@@ -314,16 +324,21 @@ class History {
     if (OneIn(4)) pod.host_port = 80;
     pod.labels = {{"app", OneIn(2) ? "a" : "b"}};
     while (OneIn(3)) {
-      pod.spread.push_back({.key = OneIn(2) ? "zone" : "disk",
+      pod.spread.push_back({.key = DrawKey(),
                             .app = OneIn(2) ? "a" : "b",
                             .max_skew = static_cast<uint32_t>(Draw(1, 3)),
                             .hard = !OneIn(3),
                             .min_domains = static_cast<uint32_t>(Draw(1, 3)),
                             .honors_taints = OneIn(2)});
     }
+    if (pod.spread.empty() && OneIn(4)) {
+      for (const char* key : {"zone", kHostname})
+        pod.spread.push_back(
+            {.key = key, .app = "a", .max_skew = 3, .hard = false, .by_default = true});
+    }
     while (OneIn(3)) {
       pod.affinity.push_back({.kind = static_cast<model::AffinityKind>(Draw(0, 4)),
-                              .key = OneIn(2) ? "zone" : "disk",
+                              .key = DrawKey(),
                               .app = OneIn(2) ? "a" : "b",
                               .team = OneIn(4) ? "red" : "",
                               .weight = static_cast<uint32_t>(Draw(1, 101))});
@@ -409,7 +424,13 @@ class History {
   std::map<std::string, model::Refusal> told_;      // By uid, as ids are given again: the last.
 };
 
-void RunHistory(const Engine::Options& options) {
+void RunHistory(Engine::Options options) {
+  const auto few = [] { return *rc::gen::inRange(0u, 4u); };
+  options.likeness = {.values_max = few(),
+                      .kinds_max = few() * few(),
+                      .apart_least = few(),
+                      .volume_tries_max = few(),
+                      .scans_min = few() / 2};
   History history(options);
   const int steps = *rc::gen::inRange(0, 400);
   for (int i = 0; i < steps; ++i) {

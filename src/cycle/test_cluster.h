@@ -68,6 +68,7 @@ struct TestPod {
     bool hard = true;
     uint32_t min_domains = 1;
     bool honors_taints = false;
+    bool by_default = false;
   };
   std::vector<Spread> spread;
   struct Affinity {
@@ -152,14 +153,15 @@ inline model::SpreadListId SpreadOf(model::Vocabulary& v, const TestPod& pod) {
   for (const TestPod::Spread& one : pod.spread) {
     const model::PodSelector selector{.namespaces = {"default"},
                                       .requirements = {{.key = "app", .values = {one.app}}}};
-    spread.push_back({.selector = v.pod_selectors.Intern(model::PodSelectorText(selector)),
-                      .key = v.names.Intern(one.key),
-                      .max_skew = one.max_skew,
-                      .min_domains = one.min_domains,
-                      .hard = one.hard ? 1u : 0u,
-                      .honors_taints = one.honors_taints ? 1u : 0u,
-                      .selects_itself =
-                          selector.Selects(model::PodLabelsText("default", pod.labels)) ? 1u : 0u});
+    spread.push_back(
+        {.selector = v.pod_selectors.Intern(model::PodSelectorText(selector)),
+         .key = v.names.Intern(one.key),
+         .max_skew = one.max_skew,
+         .min_domains = one.min_domains,
+         .hard = one.hard ? 1u : 0u,
+         .honors_taints = one.honors_taints ? 1u : 0u,
+         .selects_itself = selector.Selects(model::PodLabelsText("default", pod.labels)) ? 1u : 0u,
+         .by_default = one.by_default ? 1u : 0u});
   }
   return spread.empty() ? model::SpreadListId{} : v.spreads.Intern(spread);
 }

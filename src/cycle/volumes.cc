@@ -1,5 +1,6 @@
 #include "place/volumes.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "cycle/engine.h"
@@ -23,13 +24,15 @@ std::vector<LineId> Engine::WaitingForVolumes() const {
 std::vector<PodId> Engine::HoldersForVolumes() const {
   std::vector<PodId> holders;
   const model::Ledger& ledger = state_.ledger();
-  for (model::ClaimId id : ledger.nodes().first_reserved_column()) {
-    for (; id.valid(); id = ledger.claim(id).next_in_account) {
+  for (const uint32_t row : ledger.nodes().rows_with_reserved()) {
+    for (model::ClaimId id = ledger.nodes().first_reserved(row); id.valid();
+         id = ledger.claim(id).next_in_account) {
       const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
       if (!holder.valid() || !state_.VolumesMoved(state_.pods().at(holder).pin.volumes)) continue;
       if (IsJudged(holder)) holders.push_back(holder);
     }
   }
+  std::ranges::sort(holders);
   return holders;
 }
 

@@ -125,7 +125,8 @@ void AffinityIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
 
 uint32_t AffinityIndex::PairOf(uint32_t row, NameId key_name, New& fresh) {
   const auto [key_at, key_fresh] = key_of_.emplace(key_name, static_cast<uint32_t>(keys_.size()));
-  if (key_fresh) keys_.push_back({.name = key_name, .uses = 0, .of_node = {}, .by_value = {}});
+  if (key_fresh)
+    keys_.push_back({.name = key_name, .uses = 0, .of_node = {}, .by_value = {}, .nodes = {}});
   const uint32_t key = key_at->second;
   const auto [at, pair_fresh] =
       pair_of_.emplace(std::pair(row, key), static_cast<uint32_t>(pairs_.size()));
@@ -182,6 +183,7 @@ void AffinityIndex::ReleasePair(uint32_t id) {
   if (--key.uses > 0) return;
   key.of_node = {};
   key.by_value.clear();
+  key.nodes = {};
 }
 
 void AffinityIndex::Release(AffinityListId id, PodMatcher& matcher) {
@@ -207,10 +209,18 @@ void AffinityIndex::Put(uint32_t key_id, NodeId n, NameId value) {
     if (!value.valid()) return;
     key.of_node.resize(n.value + 1, kNone);
   }
-  key.of_node[n.value] =
-      value.valid()
-          ? key.by_value.emplace(value, static_cast<uint32_t>(key.by_value.size())).first->second
-          : kNone;
+  uint32_t domain = kNone;
+  if (value.valid()) {
+    const auto [at, fresh] = key.by_value.emplace(value, static_cast<uint32_t>(key.nodes.size()));
+    if (fresh) key.nodes.emplace_back();
+    domain = at->second;
+  }
+  const uint32_t before = std::exchange(key.of_node[n.value], domain);
+  for (const auto& [of, by] : {std::pair(before, -1), std::pair(domain, +1)}) {
+    if (of == kNone) continue;
+    key.nodes[of].count += static_cast<uint32_t>(by);
+    key.nodes[of].all ^= n.value;
+  }
 }
 
 std::vector<uint32_t> AffinityIndex::KeysInUse() const {

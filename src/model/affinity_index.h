@@ -85,6 +85,11 @@ class AffinityIndex {
   [[nodiscard]] uint32_t domains_size(const Pair& pair) const {
     return static_cast<uint32_t>(keys_[pair.key].by_value.size());
   }
+  // The node of a domain that has no other; invalid: it has several, or none.
+  [[nodiscard]] NodeId OnlyNodeOf(const Pair& pair, uint32_t domain) const {
+    const NodesOf& nodes = keys_[pair.key].nodes[domain];
+    return nodes.count == 1 ? NodeId{nodes.all} : NodeId{};
+  }
   // What counts in the node's domain; nothing without one.
   [[nodiscard]] Counts On(const Pair& pair, NodeId n) const;
 
@@ -131,11 +136,17 @@ class AffinityIndex {
   void AddTo(Hasher& hasher) const;
 
  private:
+  // The nodes of a domain; their rows xored, so that of one alone it is that one.
+  struct NodesOf {
+    uint32_t count = 0;
+    uint32_t all = 0;
+  };
   struct Key {
     NameId name;
     uint32_t uses = 0;  // Pairs.
     std::vector<uint32_t> of_node;
     std::map<NameId, uint32_t> by_value;
+    std::vector<NodesOf> nodes;  // By domain.
   };
   uint32_t PairOf(uint32_t row, NameId key, New& fresh);
   void ReleasePair(uint32_t pair);

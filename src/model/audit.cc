@@ -76,10 +76,14 @@ class Auditor {
     CheckAffinities();
     CheckImages();
     CheckVolumes();
+    std::vector<uint32_t> with_reserved;
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
+      if (state_.ledger().nodes().has_reserved(row)) with_reserved.push_back(row);
     }
+    if (Sorted(state_.ledger().nodes().rows_with_reserved()) != with_reserved)
+      found_.push_back("reservations are on other nodes");
     for (uint32_t row = 0; row < tree_.size(); ++row)
       CheckAccount(AccountId::OfTree(row), tree_[row]);
     const std::vector<std::string> queues = AuditQueues(state_);
@@ -163,11 +167,18 @@ class Auditor {
       const SpreadConstraint& c = constraints[i];
       const SpreadIndex::Domains& domains = state_.ledger().spreads().Of(class_id)[i];
       std::map<NameId, int32_t> counts;
+      std::map<NameId, uint32_t> nodes;
+      std::vector<uint32_t> with_pods;
       for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
         const NodeId n{row};
         const NameId value =
             CountsForSpread(spec, constraints, c, n) ? state_.LabelOf(n, c.key) : NameId{};
-        if (value.valid()) counts[value] += c.selector.valid() ? PodsCounted(c.selector, n) : 0;
+        const int32_t pods = c.selector.valid() ? PodsCounted(c.selector, n) : 0;
+        if (pods > 0) with_pods.push_back(row);
+        if (value.valid()) {
+          counts[value] += pods;
+          ++nodes[value];
+        }
         const uint32_t wanted = value.valid() ? domains.Find(value) : SpreadIndex::kNone;
         if (domains.OfNode(n) != wanted || (value.valid() && wanted == SpreadIndex::kNone))
           found_.push_back(fmt::format("node row {}: of another domain", row));
@@ -179,10 +190,21 @@ class Auditor {
         if (domain != SpreadIndex::kNone && domains.count(domain) != count)
           found_.push_back(fmt::format("domain {}: {} pods, not {}", state_.NameOf(value), count,
                                        domains.count(domain)));
+        if (domain != SpreadIndex::kNone && domains.nodes_count(domain) != nodes[value])
+          found_.push_back(fmt::format("domain {}: of {} nodes, not {}", state_.NameOf(value),
+                                       domains.nodes_count(domain), nodes[value]));
       }
+      if (Sorted(state_.ledger().spreads().NodesWithPods(domains)) != with_pods)
+        found_.push_back("pods that count stand on other nodes");
       if (domains.Least(0, SpreadIndex::kNone, 0) != least)
         found_.push_back("the least of all domains is another");
     }
+  }
+
+  static std::vector<uint32_t> Sorted(std::span<const uint32_t> rows) {
+    std::vector<uint32_t> sorted(rows.begin(), rows.end());
+    std::ranges::sort(sorted);
+    return sorted;
   }
 
   [[nodiscard]] bool CountsForSpread(const ClassSpec& spec,
@@ -268,6 +290,7 @@ class Auditor {
     if (pair.uses == 0) return;
     std::map<NameId, AffinityIndex::Counts> expected;
     std::map<NameId, NodeId> any_of;  // A node of each domain.
+    std::map<NameId, uint32_t> nodes;
     for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
       const NodeId n{row};
       const bool there = state_.nodes().used(n) && state_.nodes().present(n);
@@ -279,6 +302,7 @@ class Auditor {
       }
       if (!value.valid()) continue;
       AddAffinities(pair, n, expected[value]);
+      ++nodes[value];
       if (index.DomainOf(pair, any_of.try_emplace(value, n).first->second) != domain)
         found_.push_back(fmt::format("node row {}: of another domain for affinity", row));
     }
@@ -287,6 +311,9 @@ class Auditor {
         found_.push_back(fmt::format("domain {}: of {} pods, for affinity, {} against",
                                      state_.NameOf(value), index.On(pair, n).selected,
                                      index.On(pair, n).against));
+      if (index.OnlyNodeOf(pair, index.DomainOf(pair, n)) != (nodes[value] == 1 ? n : NodeId{}))
+        found_.push_back(fmt::format("domain {}: of {} nodes, for affinity", state_.NameOf(value),
+                                     nodes[value]));
     }
     AffinityIndex::Counts total;
     size_t domains = 0;

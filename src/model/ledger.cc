@@ -1,6 +1,7 @@
 #include "model/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -164,10 +165,26 @@ uint32_t Ledger::PortConflicts(PortView view, NodeId node, std::span<const HostP
   return count;
 }
 
-ClaimId& Ledger::ListHead(const Claim& claim) {
-  AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
-  return claim.state == ClaimState::kReserved ? table.first_reserved_[claim.account.row()]
-                                              : table.first_claim_[claim.account.row()];
+ClaimId Ledger::ListHead(const Claim& claim) const {
+  const AccountTable& of = table(claim.account);
+  return claim.state == ClaimState::kReserved ? of.first_reserved_[claim.account.row()]
+                                              : of.first_claim_[claim.account.row()];
+}
+
+void Ledger::SetListHead(const Claim& claim, ClaimId head) {
+  AccountTable& of = tables_[claim.account.is_tree() ? 1 : 0];
+  const uint32_t row = claim.account.row();
+  if (claim.state != ClaimState::kReserved) {
+    of.first_claim_[row] = head;
+    return;
+  }
+  const ClaimId before = std::exchange(of.first_reserved_[row], head);
+  if (before.valid() == head.valid()) return;
+  if (head.valid()) {
+    of.reserved_.Add(row);
+  } else {
+    of.reserved_.Remove(row);
+  }
 }
 
 void Ledger::ChargeDevices(const Claim& claim, int sign) {
@@ -320,10 +337,9 @@ void Ledger::Link(ClaimId id) {
   Claim& c = claims_[id.value];
   // Next to the neighbours it names (none for a new one: at the head), so that undoing restores the
   // very list.
-  ClaimId& head = ListHead(c);
   if (!c.previous_in_account.valid()) {
-    c.next_in_account = head;
-    head = id;
+    c.next_in_account = ListHead(c);
+    SetListHead(c, id);
   } else {
     claims_[c.previous_in_account.value].next_in_account = id;
   }
@@ -344,7 +360,7 @@ void Ledger::Unlink(ClaimId id) {
   if (c.previous_in_account.valid()) {
     claims_[c.previous_in_account.value].next_in_account = c.next_in_account;
   } else {
-    ListHead(c) = c.next_in_account;
+    SetListHead(c, c.next_in_account);
   }
   if (c.next_in_account.valid())
     claims_[c.next_in_account.value].previous_in_account = c.previous_in_account;

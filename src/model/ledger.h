@@ -15,6 +15,7 @@
 #include "model/pod_matcher.h"
 #include "model/quota_tree.h"
 #include "model/resources.h"
+#include "model/row_set.h"
 #include "model/spread_index.h"
 #include "model/touch.h"
 #include "model/volume_index.h"
@@ -179,7 +180,8 @@ class AccountTable {
 
   // Whether any claim is reserved here; nearly always none is, and then now() is free().
   [[nodiscard]] bool has_reserved(uint32_t row) const { return first_reserved_[row].valid(); }
-  [[nodiscard]] std::span<const ClaimId> first_reserved_column() const { return first_reserved_; }
+  // The rows where it is so, in no order.
+  [[nodiscard]] std::span<const uint32_t> rows_with_reserved() const { return reserved_.rows(); }
   [[nodiscard]] ClaimId first_claim(uint32_t row) const { return first_claim_[row]; }
   [[nodiscard]] ClaimId first_reserved(uint32_t row) const { return first_reserved_[row]; }
   [[nodiscard]] uint32_t claims_count(uint32_t row) const { return claims_count_[row]; }
@@ -198,6 +200,7 @@ class AccountTable {
   std::vector<std::vector<PortUse>> ports_;  // Up to the last row that had any.
   std::vector<ClaimId> first_claim_;         // Held and releasing.
   std::vector<ClaimId> first_reserved_;      // Reserved.
+  RowSet reserved_;                          // Rows with such claims.
   std::vector<uint32_t> claims_count_;
 };
 
@@ -329,7 +332,8 @@ class Ledger {
                                         const BundleTable& bundles) const;
   [[nodiscard]] Amount ReservedBy(OwnerId owner, AccountId a, ResourceId r,
                                   const BundleTable& bundles) const;
-  ClaimId& ListHead(const Claim& claim);
+  [[nodiscard]] ClaimId ListHead(const Claim& claim) const;
+  void SetListHead(const Claim& claim, ClaimId head);
 
   AccountTable tables_[2];  // Nodes, tree.
   QuotaTree quota_;         // Its rows are those of the tree.

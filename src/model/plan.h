@@ -27,7 +27,7 @@ struct BindDecision {
   OwnerId node_uid;
   DeviceSlots devices;
   int64_t score = 0;            // Total, as it was compared.
-  uint32_t feasible_count = 0;  // Nodes that fitted.
+  uint32_t feasible_count = 0;  // Nodes that fitted; its volumes aside, but among asked extenders.
   bool operator==(const BindDecision&) const = default;
 };
 

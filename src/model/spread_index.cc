@@ -69,6 +69,11 @@ int32_t SpreadIndex::PodsOn(const Domains& domains, NodeId n) const {
   return n.value < on_node.size() ? on_node[n.value] : 0;
 }
 
+std::span<const uint32_t> SpreadIndex::NodesWithPods(const Domains& domains) const {
+  if (domains.selector_ == kNone) return {};
+  return selectors_[domains.selector_].with_pods.rows();
+}
+
 bool SpreadIndex::Moved(ClassId class_id) const {
   const auto at = classes_.find(class_id);
   return at != classes_.end() && std::ranges::any_of(at->second, [&](const Domains& domains) {
@@ -86,8 +91,11 @@ void SpreadIndex::Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t
   if (row >= selectors_.size() || selectors_[row].uses.empty() || matcher.takes_all(row)) return;
   Selector& selector = selectors_[row];
   if (n.value >= selector.on_node.size()) selector.on_node.resize(n.value + 1);
-  selector.on_node[n.value] += by;
-  CHECK_GE(selector.on_node[n.value], 0);
+  int32_t& there = selector.on_node[n.value];
+  if (there == 0) selector.with_pods.Add(n.value);
+  there += by;
+  CHECK_GE(there, 0);
+  if (there == 0) selector.with_pods.Remove(n.value);
   for (const auto& [class_id, constraint] : selector.uses)
     classes_.at(class_id)[constraint].Count(n, by);
 }
@@ -132,7 +140,7 @@ void SpreadIndex::Untrack(ClassId class_id, PodMatcher& matcher) {
         std::ranges::find(row.uses, class_id, [](const auto& use) { return use.first; });
     CHECK(own != row.uses.end());
     row.uses.erase(own);
-    if (row.uses.empty()) row.on_node = {};
+    if (row.uses.empty()) row = {};
     matcher.Release(domains.selector_);
   }
   classes_.erase(class_id);

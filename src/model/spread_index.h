@@ -13,6 +13,7 @@
 #include "model/ids.h"
 #include "model/intern.h"
 #include "model/pod_matcher.h"
+#include "model/row_set.h"
 #include "model/spread.h"
 
 namespace berth::model {
@@ -44,6 +45,8 @@ class SpreadIndex {
       return n.value < of_node_.size() ? of_node_[n.value] : kNone;
     }
     [[nodiscard]] int32_t count(uint32_t domain) const { return rows_[domain].count; }
+    // How many nodes it has.
+    [[nodiscard]] uint32_t nodes_count(uint32_t domain) const { return rows_[domain].nodes; }
     // The least count of all domains, where that of `domain` (or of none) is `count` instead. 0
     // when there are fewer than `domains_min`.
     [[nodiscard]] int32_t Least(uint32_t domains_min, uint32_t domain, int32_t count) const;
@@ -74,6 +77,8 @@ class SpreadIndex {
   }
   // How many pods on the node the constraint's selector counts.
   [[nodiscard]] int32_t PodsOn(const Domains& domains, NodeId n) const;
+  // The rows of nodes where that is more than none, in no order.
+  [[nodiscard]] std::span<const uint32_t> NodesWithPods(const Domains& domains) const;
   // Whether the constraint's selector selects the pod. Unlike in counts, an empty one does.
   [[nodiscard]] static bool Selects(const PodMatcher& matcher, const Domains& domains,
                                     OwnerId pod) {
@@ -106,6 +111,7 @@ class SpreadIndex {
  private:
   struct Selector {
     std::vector<int32_t> on_node;
+    RowSet with_pods;                                // Nodes.
     std::vector<std::pair<ClassId, uint32_t>> uses;  // Constraints; without any nothing is counted.
   };
   void Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by);

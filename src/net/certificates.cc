@@ -206,27 +206,39 @@ Result<Pki> MakePki(const std::string& host, Instant now) {
       .authority = std::move(*authority), .server = std::move(*server), .admin = std::move(*admin)};
 }
 
-Result<std::string> ReadFile(const std::filesystem::path& path) {
+Result<std::string> ReadFile(const std::filesystem::path& path, size_t bytes_max) {
+  const auto fail = [&path](ErrorCode code, std::string_view why) {
+    return Fail(code, fmt::format("{}: {}", path.string(), why));
+  };
+  std::error_code error;
+  // A shell's <(command) is one that has a writer.
+  const bool of_shell = path.string().starts_with("/dev/") || path.string().starts_with("/proc/");
+  if (std::filesystem::is_fifo(path, error) && !of_shell)
+    return fail(ErrorCode::kInvalid, "is a named pipe");
   std::ifstream in(path, std::ios::binary);
   if (!in) {
-    return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
-                fmt::format("{}: can't be read: {}", path.string(), std::strerror(errno)));
+    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+                fmt::format("can't be read: {}", std::strerror(errno)));
   }
   // Opening a directory succeeds; reading it fails.
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: is a directory", path.string()));
-  }
-  const auto unreadable = [&path] {
-    return Fail(ErrorCode::kUnavailable, fmt::format("{}: can't be read", path.string()));
-  };
+  if (std::filesystem::is_directory(path, error))
+    return fail(ErrorCode::kInvalid, "is a directory");
+  constexpr size_t kChunkBytes = size_t{64} << 10;
+  std::string text;
   try {
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (in.bad()) return unreadable();
-    return text;
+    while (in && text.size() <= bytes_max) {
+      const size_t size = text.size();
+      text.resize(size + kChunkBytes);
+      in.read(text.data() + size, static_cast<std::streamsize>(kChunkBytes));
+      text.resize(size + static_cast<size_t>(in.gcount()));
+    }
   } catch (const std::ios_base::failure&) {  // What the library makes of a failed read.
-    return unreadable();
+    return fail(ErrorCode::kUnavailable, "can't be read");
   }
+  if (in.bad()) return fail(ErrorCode::kUnavailable, "can't be read");
+  if (text.size() > bytes_max)
+    return fail(ErrorCode::kInvalid, fmt::format("larger than {} bytes", bytes_max));
+  return text;
 }
 
 Status WritePrivateFile(const std::filesystem::path& path, const std::string& text) {

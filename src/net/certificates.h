@@ -52,6 +52,11 @@ Result<Pki> LoadOrMakePki(const std::filesystem::path& folder, const std::string
 
 // Writes `text` so that the file is the old or the new one, whole, at any point; mode 0600.
 Status WritePrivateFile(const std::filesystem::path& path, const std::string& text);
-Result<std::string> ReadFile(const std::filesystem::path& path);
+
+// What is configuration, in one way or another, is smaller than this.
+inline constexpr size_t kFileBytesMax = size_t{64} << 20;
+// Errors name the file: it can't be read, is larger, is a folder or a named pipe, which nobody may
+// ever write to.
+Result<std::string> ReadFile(const std::filesystem::path& path, size_t bytes_max = kFileBytesMax);
 
 }  // namespace berth::net

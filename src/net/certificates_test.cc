@@ -1,10 +1,15 @@
 // Goal: the files of an authority are made once, kept private, used again, renewed in time, and
-// never overwritten when they are damaged. Method: a temporary folder, a moving "now".
+// never overwritten when they are damaged; reading a file ends. Method: a temporary folder, a
+// moving "now".
 #include "net/certificates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "net/kubeconfig.h"
 #include "testing/files.h"
@@ -75,6 +80,21 @@ TEST_F(PkiTest, AnAuthorityThatClientsTrustIsNotReplaced) {
   EXPECT_EQ(ReadFile(folder_ / "ca.crt").value(), first->authority.certificate_pem);
   std::filesystem::remove(folder_ / "server.crt");
   EXPECT_TRUE(LoadOrMakePki(folder_, "127.0.0.1", kNow).has_value());
+}
+
+// Whatever a path names, reading it ends.
+TEST(Files, AreReadUpToALimit) {
+  EXPECT_THAT(ReadFile("/dev/zero", 100'000).error().message,
+              HasSubstr("larger than 100000 bytes"));
+  EXPECT_EQ(ReadFile("/dev/null"), "");
+  const berth::testing::TempFolder folder("files");
+  const std::filesystem::path path = folder.path() / "a";
+  std::ofstream(path) << std::string(70'000, 'x');
+  EXPECT_EQ(ReadFile(path, 70'000)->size(), 70'000u);
+  EXPECT_FALSE(ReadFile(path, 69'999).has_value());
+  const std::filesystem::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(ReadFile(pipe).error().message, HasSubstr("is a named pipe"));
 }
 
 TEST(Kubeconfig, HoldsWhatItIsToldAndNothingElse) {

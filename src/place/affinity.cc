@@ -1,6 +1,7 @@
 #include "place/affinity.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -132,19 +133,24 @@ Verdict AffinityQuery::FilterWithout(NodeId n, const AffinityShare& gone) const 
   return {};
 }
 
-void AffinityQuery::FilterAll(std::span<uint8_t> refused) const {
+void AffinityQuery::FilterAll(std::span<const NodeId> nodes, std::span<uint8_t> refused) const {
   if (!any()) return;
   std::vector<uint8_t> of_domain;
   // The nodes of domains where something counts, or all others.
   const auto refuse = [&](const Pair& pair, auto counts, bool there) {
     const auto otherwise = static_cast<uint8_t>(there ? 0 : 1);
+    if (nodes.size() < index_.domains_size(pair) / 64) {
+      for (size_t i = 0; i < nodes.size(); ++i)
+        refused[i] |= static_cast<uint8_t>(counts(index_.On(pair, nodes[i])) == there ? 1 : 0);
+      return;
+    }
     of_domain.assign(index_.domains_size(pair), otherwise);
     for (const auto& [domain, at] : pair.at) {
       if (counts(at)) of_domain[domain] = there ? 1 : 0;
     }
-    for (uint32_t row = 0; row < refused.size(); ++row) {
-      const uint32_t domain = index_.DomainOf(pair, NodeId{row});
-      refused[row] |= domain == AffinityIndex::kNone ? otherwise : of_domain[domain];
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const uint32_t domain = index_.DomainOf(pair, nodes[i]);
+      refused[i] |= domain == AffinityIndex::kNone ? otherwise : of_domain[domain];
     }
   };
   if (wants_) {
@@ -152,9 +158,9 @@ void AffinityQuery::FilterAll(std::span<uint8_t> refused) const {
     for (const uint32_t pair : terms_->all_pairs) {
       if (!first) refuse(index_.pair(pair), [](const auto& at) { return at.selected > 0; }, false);
     }
-    for (uint32_t row = 0; row < refused.size(); ++row) {
-      const bool lacks = terms_->all_pairs.empty() || (first && !Labelled(NodeId{row}));
-      refused[row] |= static_cast<uint8_t>(lacks ? 1 : 0);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const bool lacks = terms_->all_pairs.empty() || (first && !Labelled(nodes[i]));
+      refused[i] |= static_cast<uint8_t>(lacks ? 1 : 0);
     }
   }
   // Who keeps away from its own kind has one pair for both sides.
@@ -185,33 +191,76 @@ namespace {
 // What nodes have by their domains, for each key of nodes.
 class Sums {
  public:
-  explicit Sums(const AffinityIndex& index) : index_(index) {}
+  Sums(const AffinityIndex& index, size_t nodes_count) : index_(index), nodes_count_(nodes_count) {}
 
   void Add(const AffinityIndex::Pair& pair, auto amount_of) {
-    if (pair.at.empty()) return;
+    // Those that only keep away add nothing.
+    if (std::ranges::all_of(pair.at, [&](const auto& in) { return amount_of(in.counts) == 0; }))
+      return;
     auto key = std::ranges::find(keys_, pair.key, [](const Key& k) { return k.pair->key; });
-    if (key == keys_.end()) {
-      key = keys_.insert(key, {.pair = &pair, .of_domain = {}});
+    if (key == keys_.end()) key = keys_.insert(key, {.pair = &pair, .of_domain = {}, .parts = {}});
+    if (nodes_count_ >= index_.domains_size(pair) / 4) {
       key->of_domain.resize(index_.domains_size(pair));
+      for (const auto& [domain, at] : pair.at) key->of_domain[domain] += amount_of(at);
+      return;
     }
-    for (const auto& [domain, at] : pair.at) key->of_domain[domain] += amount_of(at);
+    std::vector<Part> parts;
+    parts.reserve(key->parts.size() + pair.at.size());
+    auto other = key->parts.begin();
+    for (const auto& [domain, at] : pair.at) {
+      for (; other != key->parts.end() && other->domain < domain; ++other) parts.push_back(*other);
+      parts.push_back({domain, amount_of(at)});
+      if (other == key->parts.end() || other->domain != domain) continue;
+      parts.back().amount += other->amount;
+      ++other;
+    }
+    parts.insert(parts.end(), other, key->parts.end());
+    key->parts = std::move(parts);
   }
   void AddTo(std::span<const NodeId> nodes, std::span<int64_t> sums) const {
     for (const Key& key : keys_) {
-      for (size_t i = 0; i < nodes.size(); ++i) {
-        const uint32_t domain = index_.DomainOf(*key.pair, nodes[i]);
-        if (domain != AffinityIndex::kNone) sums[i] += key.of_domain[domain];
+      if (key.parts.empty()) {
+        AddToMany(key, nodes, sums);
+      } else {
+        AddToFew(key, nodes, sums);
       }
     }
   }
   [[nodiscard]] bool empty() const { return keys_.empty(); }
 
  private:
+  struct Part {
+    uint32_t domain = 0;
+    int64_t amount = 0;
+  };
   struct Key {
     const AffinityIndex::Pair* pair = nullptr;  // Any of the key.
-    std::vector<int64_t> of_domain;
+    std::vector<int64_t> of_domain;             // Where nodes are many, else:
+    std::vector<Part> parts;                    // Ascending, each domain once.
   };
+  void AddToMany(const Key& key, std::span<const NodeId> nodes, std::span<int64_t> sums) const {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const uint32_t domain = index_.DomainOf(*key.pair, nodes[i]);
+      if (domain != AffinityIndex::kNone) sums[i] += key.of_domain[domain];
+    }
+  }
+  // Of domains that are asked for in their order, the next is where the last was found.
+  void AddToFew(const Key& key, std::span<const NodeId> nodes, std::span<int64_t> sums) const {
+    auto at = key.parts.begin();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const uint32_t domain = index_.DomainOf(*key.pair, nodes[i]);
+      if (domain == AffinityIndex::kNone) continue;
+      if (at != key.parts.begin() && std::prev(at)->domain >= domain) at = key.parts.begin();
+      if (at != key.parts.end() && at->domain < domain)
+        at = std::ranges::lower_bound(at, key.parts.end(), domain, {}, &Part::domain);
+      if (at == key.parts.end() || at->domain != domain) continue;
+      sums[i] += at->amount;
+      ++at;
+    }
+  }
+
   const AffinityIndex& index_;
+  size_t nodes_count_;
   std::vector<Key> keys_;
 };
 
@@ -224,7 +273,7 @@ void ScoreAffinity(const model::State& state, model::ClassId c, std::span<const 
   const AffinityIndex& index = state.ledger().affinities();
   const model::PodMatcher& matcher = state.ledger().matcher();
   const model::ProfileRules& rules = state.RulesOf(c);
-  Sums sums(index);
+  Sums sums(index, fitting.size());
   bool prefers = false;
   const AffinityIndex::Terms* terms = spec.affinity.valid() ? index.Find(spec.affinity) : nullptr;
   if (terms != nullptr) {

@@ -40,8 +40,9 @@ class AffinityQuery {
   // kNone; kPodAffinity, which nobody's eviction changes; kPodAntiAffinity; kExistingAntiAffinity.
   // O((terms + terms that select the class) x log domains).
   [[nodiscard]] model::Verdict Filter(model::NodeId n) const { return FilterWithout(n, {}); }
-  // Adds which nodes refuse, promises aside: 1 by row. O(terms x (nodes + domains)).
-  void FilterAll(std::span<uint8_t> refused) const;
+  // Adds which of the nodes refuse, promises aside: 1 in their order. O(terms x (nodes + bytes of
+  // domains)).
+  void FilterAll(std::span<const model::NodeId> nodes, std::span<uint8_t> refused) const;
 
   // For evictions: what the pod, which is on the node, counts for there, and what the node says
   // when so much is gone from it.
@@ -73,7 +74,8 @@ class AffinityQuery {
 
 // The normalised scores, 0 to 100, of nodes that fit: by what the class prefers, and what pods that
 // are there prefer of it, as its profile weighs that. None where nothing is preferred, which adds
-// nothing. O(nodes x keys + domains that count).
+// nothing. O(nodes x keys + domains that count), where the nodes are many or in the order of
+// domains; else a log of these more.
 void ScoreAffinity(const model::State& state, model::ClassId c,
                    std::span<const model::NodeId> fitting, std::vector<int32_t>& out);
 

@@ -602,7 +602,8 @@ int64_t Evaluator::Total(const model::ScoreWeights& weights, const model::NodeSc
 }
 
 void Evaluator::ScoreByOthers(const model::State& state, model::ClassId c,
-                              std::span<const NodeId> fitting, std::vector<int64_t>& out) const {
+                              std::span<const NodeId> fitting, std::span<const uint32_t> alike,
+                              std::vector<int64_t>& out) const {
   out.clear();
   if (policy_ != model::Policy::kSpread) return;
   const model::ScoreWeights& weights = state.RulesOf(c).weights;
@@ -613,7 +614,7 @@ void Evaluator::ScoreByOthers(const model::State& state, model::ClassId c,
     for (size_t i = 0; i < scores.size(); ++i) out[i] += weight * scores[i];
   };
   if (weights.spread != 0) {
-    ScoreSpread(state, c, fitting, scores);
+    ScoreSpread(state, c, fitting, alike, scores);
     add(weights.spread);
   }
   if (weights.pod_affinity != 0) {

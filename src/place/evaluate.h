@@ -148,8 +148,10 @@ class Evaluator {
   // Beside Total: what each of the nodes that fit has by the pods of other nodes (kSpread:
   // PodTopologySpread and InterPodAffinity, weighted). Nothing is added for any where `out` is
   // empty.
+  // `alike`: how many nodes that fit each stands for, which are given the same; empty: itself.
   void ScoreByOthers(const model::State& state, model::ClassId c,
-                     std::span<const model::NodeId> fitting, std::vector<int64_t>& out) const;
+                     std::span<const model::NodeId> fitting, std::span<const uint32_t> alike,
+                     std::vector<int64_t>& out) const;
 
   void AddTo(Hasher& hasher) const;
 

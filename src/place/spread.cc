@@ -41,24 +41,19 @@ bool SpreadQuery::Labelled(NodeId n) const {
 
 Verdict SpreadQuery::Filter(NodeId n) const { return FilterWithout(n, {}); }
 
-void SpreadQuery::FilterAll(std::span<uint8_t> refused) const {
+void SpreadQuery::FilterAll(std::span<const NodeId> nodes, std::span<uint8_t> refused) const {
   if (!hard_) return;
-  std::vector<uint8_t> full;
   for (size_t i = 0; i < constraints_.size(); ++i) {
     const SpreadConstraint& c = constraints_[i];
     if (c.hard == 0) continue;
     const SpreadIndex::Domains& domains = (*domains_)[i];
-    full.resize(domains.rows());
-    for (uint32_t domain = 0; domain < full.size(); ++domain) {
-      const int64_t skew = int64_t{domains.count(domain)} + c.selects_itself - least_[i];
-      full[domain] = skew > int64_t{c.max_skew} ? 1 : 0;
-    }
-    for (uint32_t row = 0; row < refused.size(); ++row) {
-      const uint32_t domain = domains.OfNode(NodeId{row});
+    const int64_t most = int64_t{c.max_skew} + least_[i] - c.selects_itself;
+    for (size_t k = 0; k < nodes.size(); ++k) {
+      const uint32_t domain = domains.OfNode(nodes[k]);
       if (domain != SpreadIndex::kNone) {
-        refused[row] |= full[domain];
-      } else if (refused[row] == 0) {
-        refused[row] = Filter(NodeId{row}).fits() ? 0 : 1;
+        refused[k] |= static_cast<uint8_t>(domains.count(domain) > most ? 1 : 0);
+      } else if (refused[k] == 0) {
+        refused[k] = Filter(nodes[k]).fits() ? 0 : 1;
       }
     }
   }
@@ -158,10 +153,29 @@ std::vector<uint8_t> LackAKey(const model::State& state,
   return lacking;
 }
 
+// Those that stand for themselves and others, but for ignored ones.
+size_t CountOf(size_t nodes_count, std::span<const uint32_t> alike,
+               std::span<const uint8_t> ignored) {
+  size_t count = 0;
+  for (size_t k = 0; k < nodes_count; ++k) {
+    if (ignored.empty() || ignored[k] == 0) count += alike.empty() ? 1 : alike[k];
+  }
+  return count;
+}
+
+// How many different ones there are, below `end`; that of none counts by default.
+size_t DifferentIn(std::span<const uint32_t> domains, uint32_t end, bool by_default,
+                   uint32_t none) {
+  std::vector<uint8_t> seen(end);
+  for (const uint32_t domain : domains) seen[domain] = 1;
+  if (!by_default) seen[none] = 0;
+  return static_cast<size_t>(std::ranges::count(seen, 1));
+}
+
 }  // namespace
 
 void ScoreSpread(const model::State& state, model::ClassId c, std::span<const NodeId> fitting,
-                 std::vector<int32_t>& out) {
+                 std::span<const uint32_t> alike, std::vector<int32_t>& out) {
   constexpr std::string_view kHostname = "kubernetes.io/hostname";
   out.clear();
   const model::SpreadListId spread = state.vocabulary().classes.at(c).spread;
@@ -190,21 +204,20 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
     const uint32_t none = of.rows();
     const uint32_t domains_count =
         DomainsOf(state, of, constraints[i].key, fitting, ignored, domain_of);
-    std::vector<uint8_t> seen(domains_count);
-    for (const uint32_t domain : domain_of) seen[domain] = 1;
-    if (!by_default) seen[none] = 0;
-    const auto size =
-        static_cast<size_t>(by_host ? std::ssize(fitting) - std::ranges::count(ignored, 1)
-                                    : std::ranges::count(seen, 1));
-    const double weight = Log(size + 2);
-    scores.assign(domains_count, 0);
-    for (uint32_t domain = 0; domain < none && !by_host; ++domain)
-      scores[domain] = SpreadScore(of.count(domain), weight, constraints[i].max_skew);
-    for (size_t k = 0; k < fitting.size(); ++k) {
-      sums[k] += by_host && domain_of[k] != none
-                     ? SpreadScore(index.PodsOn(of, fitting[k]), weight, constraints[i].max_skew)
-                     : scores[domain_of[k]];
+    const double weight = Log((by_host ? CountOf(fitting.size(), alike, ignored)
+                                       : DifferentIn(domain_of, domains_count, by_default, none)) +
+                              2);
+    if (by_host) {
+      for (size_t k = 0; k < fitting.size(); ++k) {
+        if (domain_of[k] != none)
+          sums[k] += SpreadScore(index.PodsOn(of, fitting[k]), weight, constraints[i].max_skew);
+      }
+      continue;
     }
+    scores.assign(domains_count, 0);
+    for (uint32_t domain = 0; domain < none; ++domain)
+      scores[domain] = SpreadScore(of.count(domain), weight, constraints[i].max_skew);
+    for (size_t k = 0; k < fitting.size(); ++k) sums[k] += scores[domain_of[k]];
   }
   std::vector<int64_t> raw(fitting.size(), 0);
   int64_t least = std::numeric_limits<int64_t>::max();

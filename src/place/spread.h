@@ -30,8 +30,8 @@ class SpreadQuery {
 
   // kNone, kSpread, or kSpreadLabel, which nobody's eviction changes. O(constraints x log domains).
   [[nodiscard]] model::Verdict Filter(model::NodeId n) const;
-  // Adds which nodes refuse, promises aside: 1 by row. O(constraints x (nodes + domains)).
-  void FilterAll(std::span<uint8_t> refused) const;
+  // Adds which of the nodes refuse, promises aside: 1 in their order. O(constraints x nodes).
+  void FilterAll(std::span<const model::NodeId> nodes, std::span<uint8_t> refused) const;
 
   // For evictions: which of the hard constraints the pod, which is on the node, is less to when it
   // is gone (bit i: the i-th), and what the node says when so many are gone from it. As upstream,
@@ -52,8 +52,11 @@ class SpreadQuery {
 };
 
 // The normalised scores, 0 to 100, of nodes that fit: by the constraints that are not hard. None of
-// a class that has no such one, which adds nothing. O(nodes x constraints x log domains).
+// a class that has no such one, which adds nothing. `alike`: how many nodes that fit each stands
+// for, which are of its domains (of a hostname: of some); empty: itself. O(nodes x constraints x
+// log domains).
 void ScoreSpread(const model::State& state, model::ClassId c,
-                 std::span<const model::NodeId> fitting, std::vector<int32_t>& out);
+                 std::span<const model::NodeId> fitting, std::span<const uint32_t> alike,
+                 std::vector<int32_t>& out);
 
 }  // namespace berth::place

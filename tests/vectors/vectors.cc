@@ -314,7 +314,7 @@ class PodCheck {
       extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
     }
     std::vector<int32_t> spread;
-    place::ScoreSpread(with_pod_.state(), class_, fitting, spread);
+    place::ScoreSpread(with_pod_.state(), class_, fitting, {}, spread);
     std::vector<int32_t> affinity;
     place::ScoreAffinity(with_pod_.state(), class_, fitting, affinity);
     for (const auto& [name, expected] : scores->as_object()) {

@@ -81,11 +81,20 @@ void AppendEscaped(std::string_view text, bool quotes, std::string& out) {
   }
 }
 
+// What an API server says may be as long as its answers.
+constexpr size_t kTextBytesMax = 4'096;
+std::string Cut(std::string_view text) {
+  if (text.size() <= kTextBytesMax) return std::string(text);
+  size_t size = kTextBytesMax;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return fmt::format("{}... ({} bytes)", text.substr(0, size), text.size());
+}
+
 void AppendMember(std::string_view key, std::string_view value, std::string& out) {
   out += ",\"";
   AppendEscaped(key, true, out);
   out += "\":\"";
-  AppendEscaped(value, true, out);
+  AppendEscaped(Cut(value), true, out);
   out += '"';
 }
 
@@ -114,12 +123,12 @@ std::string TextLine(Instant time, LogLevel level, std::string_view who, const K
   std::string out = fmt::format(
       "{:%Y-%m-%dT%H:%M:%S}.{:03}+00:00 {} {}: ", fmt::gmtime(static_cast<std::time_t>(ms / 1'000)),
       ms % 1'000, ToString(level), who);
-  AppendEscaped(line.text, false, out);
+  AppendEscaped(Cut(line.text), false, out);
   for (const auto& [key, value] : line.keys) {
     out += ' ';
     AppendEscaped(key, true, out);
     out += "=\"";
-    AppendEscaped(value, true, out);
+    AppendEscaped(Cut(value), true, out);
     out += '"';
   }
   return out;

@@ -12,7 +12,7 @@ namespace berth::env::os {
 enum class LogFormat : uint8_t { kText, kJson };
 
 // One line, without its end; `text` may have keys (env/log_keys.h). Control characters are escaped,
-// so that nothing that a line quotes begins another.
+// so that nothing that a line quotes begins another. Text, and each key's, ends after 4 KiB.
 //
 //   text  2026-11-28T21:00:00.123+00:00 warning WHO: TEXT key="value"
 //   json  {"ts":1796000000123.456,"severity":"warning","logger":"WHO","v":0,"msg":"TEXT",

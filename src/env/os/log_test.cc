@@ -53,6 +53,20 @@ TEST(Log, NothingThatALineQuotesBeginsAnotherOrAKey) {
             R"("msg":"xpodother","msg_":"yv9"})");
 }
 
+// An API server's message may be as long as its answer: it is told how long.
+TEST(Log, ALineIsBounded) {
+  std::string text(4'095, 'x');
+  text += "\xc3\xa9";  // A letter is not cut in two.
+  text += std::string(9'000, 'y');
+  const std::string line = LogLine(LogFormat::kText, kTime, LogLevel::kInfo, "run", text);
+  EXPECT_TRUE(line.ends_with("x... (13097 bytes)")) << line.substr(line.size() - 40);
+  EXPECT_LT(line.size(), 4'200u);
+  EXPECT_LT(LogLine(LogFormat::kJson, kTime, LogLevel::kError, "run", text).size(), 8'600u);
+  EXPECT_LT(
+      LogLine(LogFormat::kText, kTime, LogLevel::kInfo, "run", WithKeys("a", {{"k", text}})).size(),
+      4'300u);
+}
+
 TEST(Log, KeysAreTakenApartAsTheyWerePut) {
   const std::string line = WithKeys("text", {{"a", "1"}, {"b", ""}});
   const KeyedText split = SplitKeys(line);
