@@ -200,6 +200,7 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
     if (const auto bound = BoundPod(request.request.target)) users_bind_.insert(*bound);
   }
   if (!IsScheduler(party)) return;
+  if (request.to != nullptr) return;  // The extender is asked, and writes nothing.
   if (!identities_.empty()) CheckLease(now, party, request.request);
   if (request.request.method == env::Method::kDelete) return OnEviction(now, request.request);
   if (request.request.method == env::Method::kPatch) return OnPatch(request);

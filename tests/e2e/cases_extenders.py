@@ -48,7 +48,7 @@ def by_names(test):
     test.equal(path, "/extender/filter", "path")
     test.equal(sorted(arguments["NodeNames"]), names, "nodes that it is asked about")
     test.equal(arguments["Nodes"], None, "Nodes")
-    test.equal(arguments["Pod"]["kind"], "Pod", "the pod's kind")
+    test.equal(arguments["Pod"]["metadata"]["namespace"], test.namespace, "the pod's namespace")
     refused.add("unlucky")
     make(test, "unlucky", scheduler.spec(**spec))
     told = test.unschedulable("unlucky", r" 3 no card is free")

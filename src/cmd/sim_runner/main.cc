@@ -34,11 +34,12 @@ struct Totals {
   uint64_t failed = 0;
 };
 
-void PrintViolations(const RunResult& result) {
+void PrintViolations(const RunResult& result, const RunOptions& options) {
   for (const std::string& violation : result.violations) {
     fmt::print("seed {}: {}\n", result.seed, violation);
   }
-  fmt::print("  again: dev sim --seed {}\n", result.seed);
+  fmt::print("  again: dev sim --seed {}{}{}\n", result.seed, options.replicas ? " --replicas" : "",
+             options.extenders ? " --extenders" : "");
 }
 
 void PrintTotals(const Totals& totals) {
@@ -78,7 +79,7 @@ int RunOne(const RunOptions& options) {
       seed, result.commits, result.bindings, result.evictions, result.steps,
       static_cast<double>(result.length.ns) / 1e9, result.hash);
   if (result.violations.empty()) return 0;
-  PrintViolations(result);
+  PrintViolations(result, options);
   return 1;
 }
 
@@ -111,7 +112,7 @@ int RunMany(const Many& many, unsigned workers) {
     totals.commits_least = std::min(totals.commits_least, result.commits);
     if (!result.violations.empty()) {
       ++totals.failed;
-      PrintViolations(result);
+      PrintViolations(result, options);
     }
     if (totals.seeds % 20 == 0) {
       std::fprintf(stderr, "%lu of %lu seeds\n", totals.seeds, many.count);
