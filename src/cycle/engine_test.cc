@@ -517,9 +517,10 @@ RC_GTEST_PROP(EngineTest, AlsoAmongManyNodesThatAreAlike, ()) {
   options.likeness.values_max = draw(2) == 0 ? 1 : 256;
   Engine engine(options);
   const int nodes = 20 + draw(40);
+  const int share = 2 + draw(8);  // Of zone a, of a few nodes: there hosts fill up first.
   for (int i = 0; i < nodes; ++i) {
     TestNode node{.name = "n" + std::to_string(i), .cpu = 10'000};
-    if (draw(8) != 0) node.labels.emplace_back("zone", draw(2) == 0 ? "a" : "b");
+    if (draw(8) != 0) node.labels.emplace_back("zone", draw(share) == 0 ? "a" : "b");
     if (draw(8) != 0) node.labels.emplace_back(kHostname, node.name);
     if (draw(4) == 0) node.taints.push_back({.key = "team"});
     engine.Apply(FactsOf(engine.vocabulary(), node));
