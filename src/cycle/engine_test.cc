@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cycle/test_cluster.h"
+#include "cycle/test_naive.h"
 #include "cycle/test_volumes.h"
 #include "cycle/why.h"
 #include "model/audit.h"
@@ -20,145 +21,6 @@ namespace {
 using model::NodeId;
 using model::PodId;
 using model::PodStage;
-
-constexpr const char* kHostname = "kubernetes.io/hostname";
-
-// ---- The naive scheduler: every pod against every node, no caches
-// --------------------------------
-
-struct NaiveBest {
-  NodeId node;
-  int64_t score = 0;
-  uint32_t feasible_count = 0;
-};
-
-bool NaiveFits(const model::State& state, const place::Evaluator& evaluator, PodId pod, NodeId n,
-               bool volumes_aside = false) {
-  const model::Pod& row = state.pods().at(pod);
-  const model::Viewer viewer{.owner = row.uid, .priority = row.priority};
-  model::Pin pin = row.pin;
-  if (volumes_aside) pin.volumes = {};
-  return evaluator.Filter(state, row.class_id, n, &viewer, pin).fits();
-}
-
-// Ties end in the name, or in a hash of the salt and the name.
-NaiveBest NaiveChoice(const model::State& state, const Engine::Options& options, PodId pod) {
-  const place::Evaluator& evaluator = options.evaluator;
-  const model::ClassId c = state.pods().at(pod).class_id;
-  place::Extremes extremes;
-  std::vector<NodeId> fitting;
-  NaiveBest best;
-  for (uint32_t i = 0; i < state.nodes().size(); ++i) {
-    if (!NaiveFits(state, evaluator, pod, NodeId{i}, /*volumes_aside=*/true)) continue;
-    ++best.feasible_count;
-    if (!NaiveFits(state, evaluator, pod, NodeId{i})) continue;
-    fitting.push_back(NodeId{i});
-    const model::NodeScore score = evaluator.Score(state, c, NodeId{i});
-    extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
-    extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
-  }
-  std::vector<int64_t> others;
-  evaluator.ScoreByOthers(state, c, fitting, {}, others);
-  for (size_t i = 0; i < fitting.size(); ++i) {
-    const NodeId n = fitting[i];
-    const int64_t total =
-        evaluator.Total(state.RulesOf(c).weights, evaluator.Score(state, c, n), extremes) +
-        (others.empty() ? 0 : others[i]);
-    const auto place = [&](NodeId node) {
-      const std::string_view name = state.NameOf(state.nodes().name(node));
-      return std::pair(options.salt ? Hasher().Add(*options.salt).Add(name).value() : 0, name);
-    };
-    if (!best.node.valid() || total > best.score ||
-        (total == best.score && place(n) < place(best.node))) {
-      best.node = n;
-      best.score = total;
-    }
-  }
-  return best;
-}
-
-bool IsPending(const model::State& state, PodId pod) {
-  return state.pods().used(pod) && StageOf(state.pods().at(pod)) == PodStage::kPending;
-}
-
-// Whether a pod lets others go first: it, or one that differs in images at most and goes before it,
-// failed a moment ago.
-bool BacksOff(const model::State& state, PodId pod, Instant now) {
-  const model::Pod& row = state.pods().at(pod);
-  for (uint32_t i = 0; i < state.pods().size(); ++i) {
-    const PodId other{i};
-    if (!IsPending(state, other)) continue;
-    const model::Pod& its = state.pods().at(other);
-    const model::ClassTable& classes = state.vocabulary().classes;
-    if (classes.plain(its.class_id) != classes.plain(row.class_id) || its.pin != row.pin) continue;
-    if (other != pod && !WaitingLines::PodBefore(state, other, pod)) continue;
-    if (its.backoff_until.seconds() > now.seconds()) return true;
-  }
-  return row.not_before > now;
-}
-
-// Checks a plan against the state before it: each decision in turn is what the naive scheduler
-// would do, and nobody who could have gone first was passed over. Leaves `state` as the plan leaves
-// the engine's.
-void CheckPlan(model::State& state, const Engine::Options& options, const model::Plan& plan,
-               Instant now) {
-  for (const model::BindDecision& bind : plan.binds) {
-    const model::ClaimId claim = state.ClaimOf(bind.pod);
-    if (claim.valid() &&
-        state.ledger().claim(claim).account == model::AccountId::OfNode(bind.node)) {
-      // A holder on the node it was promised: that it fits there is all that is asked.
-      RC_ASSERT(NaiveFits(state, options.evaluator, bind.pod, bind.node));
-    } else {
-      const NaiveBest best = NaiveChoice(state, options, bind.pod);
-      if (options.evaluator.policy() == model::Policy::kRandom) {
-        // Any that fits, and the number of those says that none was left out of the draw.
-        RC_ASSERT(NaiveFits(state, options.evaluator, bind.pod, bind.node));
-      } else {
-        RC_ASSERT(best.node == bind.node);
-        RC_ASSERT(best.score == bind.score);
-      }
-      RC_ASSERT(best.feasible_count == bind.feasible_count);
-      for (uint32_t i = 0; i < state.pods().size(); ++i) {
-        const PodId other{i};
-        if (!IsPending(state, other) || other == bind.pod ||
-            !WaitingLines::PodBefore(state, other, bind.pod))
-          continue;
-        if (BacksOff(state, other, now)) continue;
-        RC_ASSERT(!NaiveChoice(state, options, other).node.valid());
-      }
-    }
-    if (auto given = place::VolumesGivenOn(state, bind.pod, bind.node))
-      state.GiveVolumes(bind.pod, *std::move(given));
-    state.Assume(bind.pod, bind.node, bind.devices);
-  }
-  state.TakeGivenVolumes();
-  if (plan.more) return;
-  for (uint32_t i = 0; i < state.pods().size(); ++i) {
-    if (!IsPending(state, PodId{i}) || state.pods().at(PodId{i}).not_before > now) continue;
-    // No missed wake-up: what still waits fits nowhere.
-    RC_ASSERT(!NaiveChoice(state, options, PodId{i}).node.valid());
-  }
-}
-
-// Of a plan with promises: nobody is evicted for who is not more important, or twice for one. What
-// still waits fits nowhere.
-void CheckPromises(const model::State& state, const model::Plan& plan, Instant now,
-                   std::map<std::string, std::string>& evicted_for) {
-  for (const model::PreemptDecision& decision : plan.preemptions) {
-    const std::string pod(state.UidOf(decision.pod_uid));
-    for (const model::PreemptDecision::Victim& victim : decision.victims) {
-      const std::string uid(state.UidOf(victim.uid));
-      RC_ASSERT(state.pods().at(victim.pod).priority < state.pods().at(decision.pod).priority);
-      RC_ASSERT(!state.pods().at(victim.pod).terminating);
-      evicted_for[uid] = pod;
-    }
-  }
-  if (plan.more) return;
-  for (uint32_t i = 0; i < state.pods().size(); ++i) {
-    if (!IsPending(state, PodId{i}) || state.pods().at(PodId{i}).not_before > now) continue;
-    RC_ASSERT(!NaiveChoice(state, {}, PodId{i}).node.valid());
-  }
-}
 
 // ---- Random histories --------------------------------------------------------------------------
 
@@ -477,77 +339,12 @@ RC_GTEST_PROP(EngineTest, AlsoWhenASaltEndsTies, ()) {
 // would help, too) and the plain evaluation of all that waits.
 RC_GTEST_PROP(EngineTest, AlsoWhenPreempting, ()) { RunHistory({.preemption = true}); }
 
-// One that scores otherwise and evicts nobody, and one that asks for little.
-std::vector<model::ProfileOptions> TwoProfiles() {
-  model::ProfileOptions packing{
-      .scheduler_name = "packing",
-      .rules = {.weights = {.taints = 0, .affinity = 7, .fit = 5, .balanced = 0, .images = 3},
-                .strategy = model::FitStrategy::kMostAllocated,
-                .hard_affinity_weight = 30,
-                .ignores_others_preferences = true,
-                .preempts = false},
-      .fit = {{.name = "cpu", .weight = 3}, {.name = "berth.dev/gpu-milli", .weight = 2}}};
-  model::ProfileOptions careless{.scheduler_name = "careless",
-                                 .rules = {.weights = {.pod_affinity = 0, .images = 0}},
-                                 .balanced = {"cpu", "memory", "berth.dev/gpu-milli"}};
-  for (const auto filter :
-       {model::OptionalFilter::kNodeUnschedulable, model::OptionalFilter::kTaintToleration,
-        model::OptionalFilter::kNodeAffinity, model::OptionalFilter::kInterPodAffinity,
-        model::OptionalFilter::kVolumeRestrictions})
-    careless.rules.Disable(filter);
-  return {packing, careless};
-}
-
 // Goal: pods of several profiles are each placed by theirs, and those that don't ask whether there
 // is room keep the ledger sound. Method: the histories above, with pods of three profiles.
 RC_GTEST_PROP(EngineTest, AlsoByProfiles, ()) { RunHistory({.profiles = TwoProfiles()}); }
 
 RC_GTEST_PROP(EngineTest, AlsoWhenPreemptingByProfiles, ()) {
   RunHistory({.preemption = true, .profiles = TwoProfiles()});
-}
-
-// Goal: one of nodes that are alike stands for all, also where how many they are matters to scores,
-// and where constraints don't count nodes that fit. Method: many nodes with hostnames, few classes
-// with constraints of all kinds, also of a profile without the filters that make it so; each
-// decision beside the plain evaluation.
-RC_GTEST_PROP(EngineTest, AlsoAmongManyNodesThatAreAlike, ()) {
-  const auto draw = [](int high) { return *rc::gen::inRange(0, high); };
-  Engine::Options options{.profiles = TwoProfiles()};
-  options.likeness.scans_min = 0;
-  options.likeness.values_max = draw(2) == 0 ? 1 : 256;
-  Engine engine(options);
-  const int nodes = 20 + draw(40);
-  const int share = 2 + draw(8);  // Of zone a, of a few nodes: there hosts fill up first.
-  for (int i = 0; i < nodes; ++i) {
-    TestNode node{.name = "n" + std::to_string(i), .cpu = 10'000};
-    if (draw(8) != 0) node.labels.emplace_back("zone", draw(share) == 0 ? "a" : "b");
-    if (draw(8) != 0) node.labels.emplace_back(kHostname, node.name);
-    if (draw(4) == 0) node.taints.push_back({.key = "team"});
-    engine.Apply(FactsOf(engine.vocabulary(), node));
-  }
-  std::vector<TestPod> kinds;
-  for (int k = 0; k < 2; ++k) {
-    TestPod pod{.cpu = 100, .labels = {{"app", "a"}}};
-    if (draw(2) == 0) pod.profile = "careless";
-    for (const char* key : {kHostname, "zone"}) {
-      if (draw(4) == 0) continue;
-      pod.spread.push_back({.key = key,
-                            .app = "a",
-                            .max_skew = static_cast<uint32_t>(1 + draw(4)),
-                            .hard = draw(3) == 0,
-                            .honors_taints = draw(2) == 0});
-    }
-    kinds.push_back(std::move(pod));
-  }
-  for (int i = 0; i < 40; ++i) {
-    TestPod pod = kinds[static_cast<size_t>(draw(2))];
-    pod.name = "p" + std::to_string(i);
-    pod.created = i;
-    engine.Apply(FactsOf(engine.vocabulary(), pod));
-    const Instant now = Instant::FromSeconds(1'000 + i);
-    model::State before = engine.state();
-    CheckPlan(before, options, engine.Cycle(now), now);
-  }
 }
 
 // Goal: the bounds change when things are decided, not what. Method: two attempts per cycle, and
