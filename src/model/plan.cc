@@ -48,49 +48,59 @@ std::string PrintOfVolumes(const Reason& reason, const State& state) {
   }
 }
 
+// Of kinds that nothing more is said of.
+std::string_view WordOf(ReasonKind kind) {
+  switch (kind) {
+    case ReasonKind::kAffinityConflict:
+      return "affinity conflict";
+    case ReasonKind::kNotNamed:
+      return "not named";
+    case ReasonKind::kUnschedulable:
+      return "unschedulable";
+    case ReasonKind::kNodeName:
+      return "other name";
+    case ReasonKind::kAddedAffinity:
+      return "added affinity";
+    case ReasonKind::kAffinity:
+      return "affinity";
+    case ReasonKind::kPorts:
+      return "ports";
+    case ReasonKind::kSpread:
+      return "spread";
+    case ReasonKind::kPodAffinity:
+      return "pod-affinity";
+    case ReasonKind::kPodAntiAffinity:
+      return "pod-anti-affinity";
+    case ReasonKind::kExistingAntiAffinity:
+      return "existing-anti-affinity";
+    case ReasonKind::kSpreadLabel:
+      return "no topology label";
+    case ReasonKind::kFeatures:
+      return "features";
+    case ReasonKind::kGpuModel:
+      return "gpu model";
+    case ReasonKind::kDevices:
+      return "devices";
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 std::string Print(const Reason& reason, const State& state) {
   const char* star = reason.unresolvable ? "!" : "";
   const auto nodes = reason.nodes_count;
+  if (const std::string_view word = WordOf(reason.kind); !word.empty())
+    return fmt::format("{} {}{}", nodes, word, star);
   switch (reason.kind) {
-    case ReasonKind::kAffinityConflict:
-      return fmt::format("{} affinity conflict{}", nodes, star);
-    case ReasonKind::kNotNamed:
-      return fmt::format("{} not named{}", nodes, star);
-    case ReasonKind::kUnschedulable:
-      return fmt::format("{} unschedulable{}", nodes, star);
-    case ReasonKind::kNodeName:
-      return fmt::format("{} other name{}", nodes, star);
     case ReasonKind::kTaint:
       return fmt::format("{} taint {}={}{}", nodes, state.NameOf(reason.detail),
                          reason.detail_value.valid() ? state.NameOf(reason.detail_value) : "",
                          star);
-    case ReasonKind::kAddedAffinity:
-      return fmt::format("{} added affinity{}", nodes, star);
-    case ReasonKind::kAffinity:
-      return fmt::format("{} affinity{}", nodes, star);
-    case ReasonKind::kPorts:
-      return fmt::format("{} ports{}", nodes, star);
     case ReasonKind::kInsufficient:
       return fmt::format("{} insufficient {} (at least {} short){}", nodes,
                          state.vocabulary().resources.Name(reason.resource), reason.deficit, star);
-    case ReasonKind::kSpread:
-      return fmt::format("{} spread{}", nodes, star);
-    case ReasonKind::kPodAffinity:
-      return fmt::format("{} pod-affinity{}", nodes, star);
-    case ReasonKind::kPodAntiAffinity:
-      return fmt::format("{} pod-anti-affinity{}", nodes, star);
-    case ReasonKind::kExistingAntiAffinity:
-      return fmt::format("{} existing-anti-affinity{}", nodes, star);
-    case ReasonKind::kSpreadLabel:
-      return fmt::format("{} no topology label{}", nodes, star);
-    case ReasonKind::kFeatures:
-      return fmt::format("{} features{}", nodes, star);
-    case ReasonKind::kGpuModel:
-      return fmt::format("{} gpu model{}", nodes, star);
-    case ReasonKind::kDevices:
-      return fmt::format("{} devices{}", nodes, star);
     case ReasonKind::kExternalVerdict:
       return fmt::format("{} refused by an extender ({}){}", nodes,
                          reason.detail.valid() ? state.NameOf(reason.detail) : "", star);

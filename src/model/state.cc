@@ -355,6 +355,15 @@ void NoteEnd(Pod& pod, const PodUpsert& facts) {
   pod.succeeded = pod.succeeded || facts.succeeded;
 }
 
+// What nothing else hangs on.
+void TakeAsTold(const PodUpsert& facts, Pod& pod) {
+  pod.creation = facts.creation;
+  pod.priority = facts.priority;
+  pod.ours = facts.ours;
+  pod.gated = facts.gated;
+  pod.preempts = facts.preempts;
+}
+
 }  // namespace
 
 void State::ApplyPod(const PodUpsert& facts) {
@@ -395,11 +404,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   pod.pin = facts.pin;
   pod.pin.asker = facts.asks ? pod.uid : OwnerId{};
   if (Assign(pod.looks, facts.looks) || !facts.asks) verdicts_.Erase(pod.uid);
-  pod.creation = facts.creation;
-  pod.priority = facts.priority;
-  pod.ours = facts.ours;
-  pod.gated = facts.gated;
-  pod.preempts = facts.preempts;
+  TakeAsTold(facts, pod);
   // Whom an eviction on the node takes first depends on it, but for who is evicted.
   if (Assign(pod.disrupted, facts.disrupted) && !pod.evicted_for.valid())
     TouchNodeOf(id, kTouchTaken);

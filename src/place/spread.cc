@@ -113,13 +113,15 @@ namespace {
 
 // The domain of each node: of those that the index knows, that of none (rows()) of nodes that are
 // ignored or lack the key, or one behind it of values that only nodes have whose pods don't count.
-// How many.
-uint32_t DomainsOf(const model::State& state, const SpreadIndex::Domains& domains, NameId key,
-                   std::span<const NodeId> nodes, std::span<const uint8_t> ignored,
-                   std::vector<uint32_t>& out) {
+struct NodeDomains {
+  std::vector<uint32_t> of;
+  uint32_t end = 0;  // Above all of them.
+};
+NodeDomains DomainsOf(const model::State& state, const SpreadIndex::Domains& domains, NameId key,
+                      std::span<const NodeId> nodes, std::span<const uint8_t> ignored) {
   const uint32_t none = domains.rows();
   std::map<NameId, uint32_t> others;
-  out.resize(nodes.size());
+  std::vector<uint32_t> out(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     out[i] = domains.OfNode(nodes[i]);
     if (out[i] != SpreadIndex::kNone) continue;
@@ -132,7 +134,7 @@ uint32_t DomainsOf(const model::State& state, const SpreadIndex::Domains& domain
       out[i] =
           others.try_emplace(value, none + 1 + static_cast<uint32_t>(others.size())).first->second;
   }
-  return none + 1 + static_cast<uint32_t>(others.size());
+  return {.of = std::move(out), .end = none + 1 + static_cast<uint32_t>(others.size())};
 }
 
 // Nodes that lack a key of the constraints; empty: none does.
@@ -194,7 +196,6 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
   // of a domain, also where a constraint's policies say that its pods don't count.
   const bool by_default = constraints[soft.front()].by_default != 0;
   std::vector<double> sums(fitting.size(), 0);
-  std::vector<uint32_t> domain_of;
   std::vector<double> scores;  // By domain.
   std::vector<uint8_t> ignored;
   if (!by_default) ignored = LackAKey(state, constraints, soft, fitting, domains);
@@ -202,8 +203,8 @@ void ScoreSpread(const model::State& state, model::ClassId c, std::span<const No
     const SpreadIndex::Domains& of = domains[i];
     const bool by_host = constraints[i].key == hostname;
     const uint32_t none = of.rows();
-    const uint32_t domains_count =
-        DomainsOf(state, of, constraints[i].key, fitting, ignored, domain_of);
+    const auto [domain_of, domains_count] =
+        DomainsOf(state, of, constraints[i].key, fitting, ignored);
     const double weight = Log((by_host ? CountOf(fitting.size(), alike, ignored)
                                        : DifferentIn(domain_of, domains_count, by_default, none)) +
                               2);

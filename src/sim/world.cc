@@ -287,31 +287,12 @@ bool World::Step(Instant until) {
     case What::kServerReturns:
       StartServer();
       break;
-    case What::kJournal: {
-      if (IsDiskFull()) {
-        const env::JournalRefused refused = journal_.Refuse();
-        if (server_up_) StepServer(refused);
-        break;
-      }
-      const Journal::Done done = journal_.Pop();
-      for (const env::JournalRecord& record : done.records) OnCommitted(record);
-      // What a dead server had sent becomes durable, and nobody is there to hear of it.
-      if (server_up_) StepServer(done.appended);
+    case What::kJournal:
+      StepJournal();
       break;
-    }
-    case What::kNetwork: {
-      auto [at, delivery] = network_.Pop();
-      if (!delivery) break;
-      if (const auto pause = pauses_.find(delivery->to.party);
-          !delivery->to.server && pause != pauses_.end()) {
-        pause->second.held.push_back(std::move(delivery->input));
-      } else if (!delivery->to.server) {
-        StepParty(delivery->to.party, std::move(delivery->input));
-      } else if (server_up_) {
-        StepServer(std::move(delivery->input));
-      }
+    case What::kNetwork:
+      StepNetwork();
       break;
-    }
     case What::kServerTick:
       StepServer(env::Tick{});
       break;
@@ -323,6 +304,31 @@ bool World::Step(Instant until) {
       break;
   }
   return true;
+}
+
+void World::StepJournal() {
+  if (IsDiskFull()) {
+    const env::JournalRefused refused = journal_.Refuse();
+    if (server_up_) StepServer(refused);
+    return;
+  }
+  const Journal::Done done = journal_.Pop();
+  for (const env::JournalRecord& record : done.records) OnCommitted(record);
+  // What a dead server had sent becomes durable, and nobody is there to hear of it.
+  if (server_up_) StepServer(done.appended);
+}
+
+void World::StepNetwork() {
+  auto [at, delivery] = network_.Pop();
+  if (!delivery) return;
+  if (const auto pause = pauses_.find(delivery->to.party);
+      !delivery->to.server && pause != pauses_.end()) {
+    pause->second.held.push_back(std::move(delivery->input));
+  } else if (!delivery->to.server) {
+    StepParty(delivery->to.party, std::move(delivery->input));
+  } else if (server_up_) {
+    StepServer(std::move(delivery->input));
+  }
 }
 
 void World::OnCommitted(const env::JournalRecord& record) {

@@ -182,6 +182,8 @@ class World {
   [[nodiscard]] Instant TickAt(const env::Actor& actor, const Pulse& pulse) const;
   [[nodiscard]] size_t DrawCrash(Fault fault);
   [[nodiscard]] bool IsDiskFull();
+  void StepJournal();
+  void StepNetwork();
   void StepServer(env::Input input);
   void StepParty(Party party, env::Input input);
   // Carries out what a step of it wants done. True: its process has ended by itself.

@@ -49,9 +49,9 @@ class RecorderTest : public ::testing::Test {
     EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().message);
     return opened ? *std::move(opened) : nullptr;
   }
-  std::string Refusal(RecorderOptions options = {}, std::string header = "header") {
+  std::string Refusal(RecorderOptions options = {}, const std::string& header = "header") {
     options.path = path_;
-    const auto opened = Recorder::Open(std::move(options), std::move(header), logger_);
+    const auto opened = Recorder::Open(std::move(options), header, logger_);
     return opened ? "opened" : opened.error().message;
   }
   struct Content {
