@@ -5,11 +5,11 @@
 #include <utility>
 #include <variant>
 
+#include "cmd/pem.h"
 #include "codec/json.h"
 #include "control/access_gate.h"
 #include "env/os/entropy.h"
 #include "env/recorded_actor.h"
-#include "net/certificates.h"
 
 namespace berth::cmd {
 namespace {
@@ -82,12 +82,8 @@ Result<std::string> ReadClientAuthority(std::string_view config_map) {
 Result<ClientAuthority> FindClientAuthority(const cli::SchedulerFlags& flags,
                                             const Endpoint& scheduler) {
   if (!flags.client_ca_file.empty()) {
-    Result<std::string> text = net::ReadFile(flags.client_ca_file);
+    Result<std::string> text = ReadPem("--client-ca-file", flags.client_ca_file);
     if (!text) return std::unexpected(text.error());
-    if (text->find("-----BEGIN ") == std::string::npos) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("--client-ca-file: {}: holds no PEM", flags.client_ca_file));
-    }
     return ClientAuthority{.pem = *std::move(text), .trouble = {}};
   }
   if (flags.skip_lookup) return ClientAuthority{};

@@ -19,6 +19,7 @@
 #include "cmd/extenders.h"
 #include "cmd/leader_options.h"
 #include "cmd/node_template.h"
+#include "cmd/pem.h"
 #include "cmd/profiles.h"
 #include "cmd/recording.h"
 #include "cmd/signals.h"
@@ -65,10 +66,8 @@ client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) 
 Status TakeFiles(const cli::SchedulerFlags& flags, net::ServerOptions& server) {
   const auto take = [](std::string_view flag, const std::string& path, std::string& out) -> Status {
     if (path.empty()) return {};
-    Result<std::string> text = net::ReadFile(path);
-    if (!text) return Fail(text.error().code, fmt::format("{}: {}", flag, text.error().message));
-    if (text->find("-----BEGIN ") == std::string::npos)
-      return Fail(ErrorCode::kInvalid, fmt::format("{}: {}: holds no PEM", flag, path));
+    Result<std::string> text = ReadPem(flag, path);
+    if (!text) return std::unexpected(text.error());
     out = *std::move(text);
     return {};
   };

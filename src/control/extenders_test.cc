@@ -40,6 +40,15 @@ class ExtendersTest : public ::testing::Test {
     rig_ = std::make_unique<Rig>(std::move(options));
     rig_->Start({}, {NodeJson("n1", 101), NodeJson("n2", 101)});
   }
+  // The extender "e" is interested in pods that ask for a card, which no node offers: filters leave
+  // it to the extender.
+  void BeginWithCards() {
+    ExtenderOptions extender = Extender("e");
+    extender.managed = {"example.com/card"};
+    SchedulerOptions options;
+    options.pod_profiles["default-scheduler"].ignored_resources = {"example.com/card"};
+    Begin({extender}, std::move(options));
+  }
   void SeePod(PodSpec pod = {}, std::string_view type = "ADDED") {
     pod.version = ++version_;
     rig_->Event("pods", type, PodJson(pod));
@@ -233,15 +242,10 @@ TEST_F(ExtendersTest, NobodyIsAskedForScoresOfOneNode) {
 }
 
 TEST_F(ExtendersTest, PodsThatNoExtenderIsInterestedInDontWait) {
-  ExtenderOptions extender = Extender("e");
-  extender.managed = {"example.com/card"};
-  SchedulerOptions options;
-  options.pod_profiles["default-scheduler"].ignored_resources = {"example.com/card"};
-  Begin({extender}, options);
+  BeginWithCards();
   SeePod();
   EXPECT_NE(Placed(), "");
   EXPECT_EQ(Take("e").call.value, 0u);
-  // No node offers it: filters leave it to the extender.
   for (const char* field : {"requests", "limits"}) {
     std::string pod = PodJson({.name = field, .uid = field, .version = ++version_});
     const std::string key = R"("requests":{)";
@@ -285,11 +289,7 @@ TEST_F(ExtendersTest, OfADeletedPodNothingIsLeft) {
 
 // The room went to another while the extender thought.
 TEST_F(ExtendersTest, APermittedNodeThatIsFullByNowGetsNobody) {
-  ExtenderOptions extender = Extender("e");
-  extender.managed = {"example.com/card"};
-  SchedulerOptions options;
-  options.pod_profiles["default-scheduler"].ignored_resources = {"example.com/card"};
-  Begin({extender}, options);
+  BeginWithCards();
   rig_->Event("nodes", "DELETED", NodeJson("n1", 102));
   std::string pod = PodJson({.version = ++version_, .cpu_milli = 600});
   const std::string key = R"("requests":{)";

@@ -5,6 +5,7 @@
 
 #include "base/backoff.h"
 #include "base/check.h"
+#include "cycle/best_node.h"
 #include "cycle/engine.h"
 #include "model/backoff.h"
 
@@ -61,27 +62,21 @@ Engine::Asking Engine::LookAsking(PodId pod) const {
     fitting.push_back(n);
     scores.push_back(options_.evaluator.Score(state_, c, n));
     said_scores.push_back(said->score);
-    extremes.taints_max = std::max(extremes.taints_max, scores.back().taints_raw);
-    extremes.affinity_max = std::max(extremes.affinity_max, scores.back().affinity_raw);
+    Widen(extremes, scores.back());
   }
   std::ranges::sort(out.unasked, {}, [&](NodeId n) { return state_.nodes().rank(n); });
   std::vector<int64_t> others;
   options_.evaluator.ScoreByOthers(state_, c, fitting, {}, others);
   others.resize(fitting.size());
-  out.choice.feasible_count = static_cast<uint32_t>(fitting.size());
   const model::ScoreWeights& weights = state_.RulesOf(c).weights;
+  BestNode best;
   for (size_t i = 0; i < fitting.size(); ++i) {
-    const NodeId n = fitting[i];
-    const int64_t total =
-        options_.evaluator.Total(weights, scores[i], extremes) + others[i] + said_scores[i];
-    const NodeId best = out.choice.node;
-    const bool better =
-        !best.valid() || total > out.choice.score ||
-        (total == out.choice.score && state_.nodes().rank(n) < state_.nodes().rank(best));
-    if (!better) continue;
-    out.choice.node = n;
-    out.choice.score = total;
+    best.Offer(state_, fitting[i],
+               options_.evaluator.Total(weights, scores[i], extremes) + others[i] + said_scores[i]);
   }
+  out.choice = {.node = best.node,
+                .score = best.total,
+                .feasible_count = static_cast<uint32_t>(fitting.size())};
   return out;
 }
 

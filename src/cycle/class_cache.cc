@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cycle/best_node.h"
 #include "place/affinity.h"
 #include "place/spread.h"
 #include "place/volumes.h"
@@ -17,25 +18,6 @@ namespace {
 
 bool HasReserved(const model::State& state, NodeId n) {
   return state.ledger().nodes().has_reserved(n.value);
-}
-
-// Keeps the better of two candidates: higher total, then smaller rank, which is only read on a tie.
-struct Leader {
-  NodeId node;
-  int64_t total = 0;
-  void Offer(const model::State& state, NodeId n, int64_t its_total) {
-    if (node.valid()) {
-      if (its_total < total) return;
-      if (its_total == total && state.nodes().rank(n) > state.nodes().rank(node)) return;
-    }
-    node = n;
-    total = its_total;
-  }
-};
-
-void Widen(place::Extremes& extremes, const model::NodeScore& score) {
-  extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
-  extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
 }
 
 }  // namespace
@@ -105,30 +87,11 @@ void ClassCache::Group(const model::State& state) {
   reserved_.clear();
   apart_.clear();
   alone_.clear();
-  const bool beyond = LooksBeyond(state);
-  if (beyond) likeness_.Begin(state, class_id_);
-  const uint32_t rows_count = state.nodes().size();
-  bucket_of_.assign(rows_count, kNoBucket);
-  for (uint32_t row = 0; row < rows_count; ++row) {
-    if (evaluation_.kinds[row] != ReasonKind::kNone) continue;
-    const NodeId n{row};
-    if (HasReserved(state, n)) {
-      reserved_.push_back(n);
-      continue;
-    }
-    const uint32_t likeness = beyond && likeness_.works() ? likeness_.KindOf(state, n) : 0;
-    if (likeness == NodeLikeness::kAlone) {
-      bucket_of_[row] = kAlone;
-      alone_.push_back(n);
-      continue;
-    }
-    const uint32_t b = BucketOf(evaluation_.scores[row], likeness);
-    bucket_of_[row] = b;
-    ++buckets_[b].count;
-    buckets_[b].heap.push_back(
-        {.local = evaluation_.scores[row].local, .rank = state.nodes().rank(n), .node = n});
+  if (LooksBeyond(state)) likeness_.Begin(state, class_id_);
+  bucket_of_.assign(rows(), kNoBucket);
+  for (uint32_t row = 0; row < rows(); ++row) {
+    if (fits(NodeId{row})) Insert(state, NodeId{row});
   }
-  for (Bucket& bucket : buckets_) std::ranges::make_heap(bucket.heap, Worse());
   order_epoch_ = state.nodes().order_epoch();
   grouped_ = true;
 }
@@ -241,18 +204,18 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
     Widen(extremes, evaluation_.scores[n.value]);
     ++feasible_count;
   }
-  Leader leader;
+  BestNode best;
   for (size_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].count == 0) continue;
     const Entry* top = Top(static_cast<uint32_t>(b));
     CHECK(top != nullptr);
-    leader.Offer(state, top->node,
-                 evaluator.Total(weights, evaluation_.scores[top->node.value], extremes));
+    best.Offer(state, top->node,
+               evaluator.Total(weights, evaluation_.scores[top->node.value], extremes));
   }
   for (const NodeId n : reserved_fitting) {
-    leader.Offer(state, n, evaluator.Total(weights, evaluation_.scores[n.value], extremes));
+    best.Offer(state, n, evaluator.Total(weights, evaluation_.scores[n.value], extremes));
   }
-  return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
+  return {.node = best.node, .score = best.total, .feasible_count = feasible_count};
 }
 
 ClassCache::Best ClassCache::ScanForBest(const model::State& state,
@@ -275,7 +238,7 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
   };
   place::Extremes extremes;
   uint32_t feasible_count = 0;
-  Leader by_local;
+  BestNode by_local;
   for (uint32_t row = 0; row < rows(); ++row) {
     if (!fits_viewer(row)) continue;
     const model::NodeScore& score = evaluation_.scores[row];
@@ -289,12 +252,12 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
             .score = evaluator.Total(weights, evaluation_.scores[by_local.node.value], extremes),
             .feasible_count = feasible_count};
   }
-  Leader leader;
+  BestNode best;
   for (uint32_t row = 0; row < rows(); ++row) {
     if (!fits_viewer(row)) continue;
-    leader.Offer(state, NodeId{row}, evaluator.Total(weights, evaluation_.scores[row], extremes));
+    best.Offer(state, NodeId{row}, evaluator.Total(weights, evaluation_.scores[row], extremes));
   }
-  return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
+  return {.node = best.node, .score = best.total, .feasible_count = feasible_count};
 }
 
 ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Evaluator& evaluator,
@@ -447,14 +410,14 @@ ClassCache::Best ClassCache::BestOf(const model::State& state, const place::Eval
   // Without anything to normalise the local score is the total, but for what all have.
   const bool plain = extremes == place::Extremes{};
   const int64_t of_all = evaluator.Total(weights, {}, extremes);
-  Leader leader;
+  BestNode best;
   for (size_t i = 0; i < fitting.size(); ++i) {
     const model::NodeScore& score = evaluation_.scores[fitting[i].value];
-    leader.Offer(
+    best.Offer(
         state, fitting[i],
         (plain ? of_all + score.local : evaluator.Total(weights, score, extremes)) + others[i]);
   }
-  return {.node = leader.node, .score = leader.total, .feasible_count = candidates.feasible_count};
+  return {.node = best.node, .score = best.total, .feasible_count = candidates.feasible_count};
 }
 
 // ---- All classes -----------------------------------------------------------------------------

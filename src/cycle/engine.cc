@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cycle/best_node.h"
+#include "cycle/promise_holders.h"
 #include "cycle/wake.h"
 #include "cycle/why.h"
 
@@ -357,19 +359,10 @@ std::vector<LineId> Engine::WaitingForMoved(bool domains_changed) const {
 
 // Likewise those who are promised a node.
 std::vector<PodId> Engine::HoldersOfMoved(bool domains_changed) const {
-  std::vector<PodId> holders;
-  const model::Ledger& ledger = state_.ledger();
-  for (const uint32_t row : ledger.nodes().rows_with_reserved()) {
-    for (model::ClaimId id = ledger.nodes().first_reserved(row); id.valid();
-         id = ledger.claim(id).next_in_account) {
-      const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
-      if (!holder.valid() || !LooksBeyond(state_.pods().at(holder).class_id)) continue;
-      const bool moved = domains_changed || Moved(state_.pods().at(holder).class_id);
-      if (moved && IsJudged(holder)) holders.push_back(holder);
-    }
-  }
-  std::ranges::sort(holders);
-  return holders;
+  return HoldersOfPromises(state_, [&](PodId holder) {
+    const model::ClassId c = state_.pods().at(holder).class_id;
+    return LooksBeyond(c) && (domains_changed || Moved(c)) && IsJudged(holder);
+  });
 }
 
 // Whoever waits for pods to stand otherwise: those moved that it counts, or a node came or went
@@ -535,22 +528,15 @@ Engine::Choice Engine::ChooseNarrow(const Line& line, model::ReasonMask& reasons
       continue;
     }
     fitting.emplace_back(n, options_.evaluator.Score(state_, scored, n));
-    extremes.taints_max = std::max(extremes.taints_max, fitting.back().second.taints_raw);
-    extremes.affinity_max = std::max(extremes.affinity_max, fitting.back().second.affinity_raw);
+    Widen(extremes, fitting.back().second);
   }
-  Choice choice{.feasible_count = static_cast<uint32_t>(fitting.size())};
   const model::ScoreWeights& weights = state_.RulesOf(scored).weights;
-  for (const auto& [n, score] : fitting) {
-    const int64_t total = options_.evaluator.Total(weights, score, extremes);
-    if (choice.node.valid() &&
-        (total < choice.score ||
-         (total == choice.score && state_.nodes().rank(n) > state_.nodes().rank(choice.node)))) {
-      continue;
-    }
-    choice.node = n;
-    choice.score = total;
-  }
-  return choice;
+  BestNode best;
+  for (const auto& [n, score] : fitting)
+    best.Offer(state_, n, options_.evaluator.Total(weights, score, extremes));
+  return {.node = best.node,
+          .score = best.total,
+          .feasible_count = static_cast<uint32_t>(fitting.size())};
 }
 
 // The node that it was promised, if it was promised one and fits there.

@@ -8,6 +8,7 @@
 
 #include "model/affinity_index.h"
 #include "model/spread_index.h"
+#include "place/spread.h"
 
 namespace berth::cycle {
 
@@ -93,13 +94,12 @@ bool NodeLikeness::IsMany(NameId key) const {
 }
 
 void NodeLikeness::Begin(const model::State& state, model::ClassId class_id) {
-  constexpr std::string_view kHostname = "kubernetes.io/hostname";
   std::vector<Key> before = std::exchange(keys_, {});
   if (class_id_ != class_id) before.clear();
   class_id_ = class_id;
   kinds_.clear();
   // By scores of hostnames each node counts for itself, also beside others of its name.
-  const NameId hostname = state.vocabulary().names.Find(kHostname);
+  const NameId hostname = state.vocabulary().names.Find(place::kHostname);
   std::vector<NameId> keys = KeysNow(state);
   for (const Key& key : before) keys.push_back(key.name);
   std::ranges::sort(keys);
@@ -128,10 +128,9 @@ uint32_t NodeLikeness::KindOf(const model::State& state, NodeId n) {
   if (!constraints.empty()) {
     const std::vector<SpreadIndex::Domains>& domains = DomainsOf(state, class_id_);
     for (size_t i = 0; i < constraints.size(); ++i) {
-      const bool counts = domains[i].OfNode(n) != SpreadIndex::kNone;
-      if (!counts && IsMany(constraints[i].key) && HasKeysOf(state, constraints, i, n))
+      if (IsMany(constraints[i].key) && domains[i].OfNode(n) == SpreadIndex::kNone &&
+          HasKeysOf(state, constraints, i, n))
         return kAlone;
-      kind_.push_back(uint32_t{counts});
     }
   }
   const auto at = kinds_.find(kind_);

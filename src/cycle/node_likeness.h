@@ -27,8 +27,8 @@ struct LikenessLimits {
 
 // Which nodes answer a class alike in what hangs on pods of other nodes (place/spread.h,
 // place/affinity.h), as far as labels and taints say: those of one kind are equal in the values of
-// the keys that its constraints, its terms and others' terms about it go by, and in whether its
-// constraints count them.
+// the keys that its constraints, its terms and others' terms about it go by. Whether constraints
+// count them follows, but for nodes that are like no other.
 //
 // A key of many values, as kubernetes.io/hostname always is, would make a kind of each node. Of
 // such a key it counts only whether a node has it, and a node stands apart from its kind while pods

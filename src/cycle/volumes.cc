@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cycle/engine.h"
+#include "cycle/promise_holders.h"
 
 // Who is looked at again when volumes, or what they hang on, are otherwise; of Engine.
 namespace berth::cycle {
@@ -22,18 +23,9 @@ std::vector<LineId> Engine::WaitingForVolumes() const {
 
 // Likewise those who are promised a node.
 std::vector<PodId> Engine::HoldersForVolumes() const {
-  std::vector<PodId> holders;
-  const model::Ledger& ledger = state_.ledger();
-  for (const uint32_t row : ledger.nodes().rows_with_reserved()) {
-    for (model::ClaimId id = ledger.nodes().first_reserved(row); id.valid();
-         id = ledger.claim(id).next_in_account) {
-      const PodId holder = state_.pods().FindUid(ledger.claim(id).owner);
-      if (!holder.valid() || !state_.VolumesMoved(state_.pods().at(holder).pin.volumes)) continue;
-      if (IsJudged(holder)) holders.push_back(holder);
-    }
-  }
-  std::ranges::sort(holders);
-  return holders;
+  return HoldersOfPromises(state_, [&](PodId holder) {
+    return state_.VolumesMoved(state_.pods().at(holder).pin.volumes) && IsJudged(holder);
+  });
 }
 
 // Before the pod stands there. Whoever is decided on next in this cycle finds them taken.

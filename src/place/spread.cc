@@ -178,7 +178,6 @@ size_t DifferentIn(std::span<const uint32_t> domains, uint32_t end, bool by_defa
 
 void ScoreSpread(const model::State& state, model::ClassId c, std::span<const NodeId> fitting,
                  std::span<const uint32_t> alike, std::vector<int32_t>& out) {
-  constexpr std::string_view kHostname = "kubernetes.io/hostname";
   out.clear();
   const model::SpreadListId spread = state.vocabulary().classes.at(c).spread;
   if (!spread.valid()) return;

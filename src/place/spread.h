@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/ids.h"
@@ -14,6 +15,9 @@
 
 // PodTopologySpread of kube-scheduler 1.36: where pods of a domain are few, more may come.
 namespace berth::place {
+
+// By scores of this key each node counts for itself, also beside others of its name.
+inline constexpr std::string_view kHostname = "kubernetes.io/hostname";
 
 // A class's constraints as the filter sees them. Good until the state changes.
 class SpreadQuery {

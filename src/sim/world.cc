@@ -105,11 +105,6 @@ Users MakeUsers(uint64_t seed, const WorldOptions& world) {
   return {seed, world.load};
 }
 
-control::SchedulerOptions Extended(control::SchedulerOptions options, bool extenders) {
-  if (extenders) options.extenders = {SimulatedExtender()};
-  return options;
-}
-
 }  // namespace
 
 control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs) {
@@ -199,8 +194,8 @@ World::World(const WorldOptions& options)
 }
 
 control::SchedulerOptions World::DrawOptions() {
-  control::SchedulerOptions options =
-      Extended(SchedulerOptions(prng_.Next(), options_.bugs), options_.extenders);
+  control::SchedulerOptions options = SchedulerOptions(prng_.Next(), options_.bugs);
+  if (options_.extenders) options.extenders = {SimulatedExtender()};
   if (options_.adjust != nullptr) options_.adjust(options);
   return options;
 }
