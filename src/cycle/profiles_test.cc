@@ -176,6 +176,25 @@ TEST_F(ByProfiles, NodesWithoutTheAffinityThatCountsArePartOfDomains) {
   EXPECT_EQ(Places(pod), "n1 n2");
 }
 
+// What is asked, a device, is free once the victim leaves; that the room it is charged besides is
+// not is no reason to be promised nothing.
+TEST_F(ByProfiles, WhoDoesNotAskForRoomEvictsForWhatItAsks) {
+  Use({}, true);
+  Node({.name = "n", .cpu = 1000, .gpus = 1});
+  TestPod there{.name = "there", .cpu = 200, .node = "n"};
+  there.gpu_milli = 1000;
+  Pod(there);
+  TestPod pod{.name = "p", .cpu = 5000, .priority = 5, .profile = "other", .careless = true};
+  pod.gpu_milli = 1000;
+  Pod(pod);
+  const model::Plan plan = engine.Cycle(Instant::FromSeconds(1000));
+  ASSERT_EQ(plan.preemptions.size(), 1u);
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+  EXPECT_EQ(model::Audit(engine.state()), std::vector<std::string>());
+  engine.Apply(model::PodRemove{.uid = "uid-there"});
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(1001)).binds.size(), 1u);
+}
+
 // As many as nobody could count find a place on each node.
 TEST_F(ByProfiles, AGangThatAsksForNoRoomIsLookedAtWhenItsNodesAreFree) {
   Use({});

@@ -183,8 +183,12 @@ std::optional<Amount> Transaction::NetNodeCharge() const {
   if (negatives.empty()) return std::nullopt;
   std::vector<Charge> charges;
   for (const Operation& op : log_) {
-    AddCharges(op.before, -1, charges);
-    AddCharges(op.after, +1, charges);
+    // Who takes room is held to what it asks, as it was let in by that; who leaves gives back all.
+    const bool takes = op.after.owner.valid() && op.after.state != ClaimState::kReleasing;
+    for (auto [claim, sign] : {std::pair(op.before, -1), std::pair(op.after, +1)}) {
+      if (takes && claim.owner.valid()) claim.bundle = bundles_.Asked(claim.bundle);
+      AddCharges(claim, sign, charges);
+    }
   }
   // By account and resource, what more viewers see first: one pass sums up for each viewer.
   const auto place = [](const auto& x) {
