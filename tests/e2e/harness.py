@@ -403,7 +403,7 @@ class Test:
         self.log = []
         self.cleanups = []
         self._namespace = None
-        self._connection = None
+        self._connections = {}  # By thread: what a case serves to others may ask, too.
         self._made_nodes = {}  # Their conditions, by name.
         self._beaten = time.monotonic()
 
@@ -504,9 +504,8 @@ class Test:
 
     def http(self, method, path, body=None, *, headers=None, token=True, status=None):
         """One request; fails unless the status is this one, when one is given."""
-        if self._connection is None:
-            self._connection = Connection(self.credentials)
-        answer = self._connection.request(method, path, body, headers, token)
+        connection = self._connections.setdefault(threading.get_ident(), Connection(self.credentials))
+        answer = connection.request(method, path, body, headers, token)
         if method != "GET" or answer.status not in (200, 404):
             shown = (
                 answer.message
@@ -660,8 +659,8 @@ class Test:
                 cleanup()
             except Exception as error:
                 problems.append(f"clean-up: {error}")
-        if self._connection is not None:
-            self._connection.close()
+        for connection in list(self._connections.values()):
+            connection.close()
         del self.log[shown:]
         return "\n".join(problems)
 
