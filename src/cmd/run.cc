@@ -41,7 +41,7 @@
 namespace berth::cmd {
 namespace {
 
-constexpr int kCallsInFlightMax = 32;
+constexpr int kCallsInFlightMax = 48;
 constexpr int kConnectionsSpare = 4;
 // Answers of an API server that is so busy with ours take longer than it takes to gather some.
 constexpr int kGatherCallsMin = 8;

@@ -33,7 +33,7 @@ struct ClientOptions {
   // handled together: an answer costs less than waking the threads that it goes through, and a busy
   // server on the same cores lacks what that takes. 0: never.
   int gather_calls_min = 0;
-  Duration gather_for = Duration::Milliseconds(2);  // By so much an answer may come later.
+  Duration gather_for = Duration::Milliseconds(4);  // By so much an answer may come later.
   // The clock of the actor whose calls these are. Needed for calls with a `not_after` alone. Any
   // thread may call it.
   std::function<Instant()> clock = {};

@@ -39,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 // with less.
 constexpr auto kQuiet = std::chrono::milliseconds(500);
 constexpr auto kQuietWithLess = std::chrono::seconds(20);
-constexpr auto kAskAgain = std::chrono::milliseconds(10);
+constexpr auto kAskAgain = std::chrono::milliseconds(20);
 
 struct Options {
   cli::ConnectOptions connect;
@@ -253,28 +253,46 @@ env::SendRequest Get(uint64_t call, std::string target, std::string_view kind) {
   return send;
 }
 
-// How many events the namespace has; nothing: the server does not say.
-std::optional<size_t> CountEvents(const Options& options) {
-  const auto connection = bench::Connect("scheduler_load", options.connect, 1);
-  if (!connection) return std::nullopt;
-  Answers answers;
-  connection->client->Start(answers);
-  std::vector<env::Output> one;
-  const std::string target =
-      fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events?limit=1", options.namespace_name);
-  one.emplace_back(Get(1, target, "PartialObjectMetadataList"));
-  connection->client->Take(std::move(one));
-  const bool answered = answers.WaitFor(1, Clock::now() + std::chrono::seconds(30));
-  connection->client->Stop();
-  if (!answered || answers.failed() > 0) return std::nullopt;
-  const std::string_view body = answers.body();
-  constexpr std::string_view kLeft = R"("remainingItemCount":)";
-  const size_t found = body.find(kLeft);
-  if (found == std::string_view::npos) return body.contains(R"("items":[{)") ? 1 : 0;
-  size_t left = 0;
-  std::from_chars(body.data() + found + kLeft.size(), body.data() + body.size(), left);
-  return left + 1;
-}
+// Asks how many events a namespace has, by a connection that is kept: of a new one the server's part is as dear as several
+// answers.
+class EventCounter {
+ public:
+  explicit EventCounter(const Options& options)
+      : target_(fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events?limit=1",
+                            options.namespace_name)),
+        connection_(bench::Connect("scheduler_load", options.connect, 1)) {
+    if (connection_) connection_->client->Start(answers_);
+  }
+  EventCounter(const EventCounter&) = delete;
+  EventCounter& operator=(const EventCounter&) = delete;
+  ~EventCounter() {
+    if (connection_) connection_->client->Stop();
+  }
+
+  // Nothing: the server does not say.
+  std::optional<size_t> Ask() {
+    if (!connection_) return std::nullopt;
+    std::vector<env::Output> one;
+    one.emplace_back(Get(++asked_, target_, "PartialObjectMetadataList"));
+    connection_->client->Take(std::move(one));
+    const size_t failed = answers_.failed();
+    const bool answered = answers_.WaitFor(asked_, Clock::now() + std::chrono::seconds(30));
+    if (!answered || answers_.failed() > failed) return std::nullopt;
+    const std::string_view body = answers_.body();
+    constexpr std::string_view kLeft = R"("remainingItemCount":)";
+    const size_t found = body.find(kLeft);
+    if (found == std::string_view::npos) return body.contains(R"("items":[{)") ? 1 : 0;
+    size_t left = 0;
+    std::from_chars(body.data() + found + kLeft.size(), body.data() + body.size(), left);
+    return left + 1;
+  }
+
+ private:
+  const std::string target_;
+  Answers answers_;
+  std::optional<bench::Connection> connection_;
+  uint64_t asked_ = 0;
+};
 
 struct Events {
   size_t count = 0;
@@ -284,9 +302,10 @@ struct Events {
 // Asks until no more come. Begins when all pods are bound, so that it costs the server nothing
 // before that.
 Events WaitForEvents(const Options& options) {
+  EventCounter counter(options);
   Events events{.count = 0, .last = Clock::now()};
   while (true) {
-    const auto count = CountEvents(options);
+    const auto count = counter.Ask();
     const auto now = Clock::now();
     if (count && *count != events.count) events = {.count = *count, .last = now};
     const auto quiet = events.count >= options.pods ? Clock::duration(kQuiet) : kQuietWithLess;
