@@ -48,7 +48,7 @@ void StatusWriter::Observe(const api::Pod& pod) {
 }
 
 void StatusWriter::ForgetReads(const std::string& uid, Note& note) {
-  reads_.erase({note.read, uid});
+  if (note.read != Instant::Never()) reads_.erase({note.read, uid});
   note.read = Instant::Never();
   note.unknown = 0;
   note.reads_failed = 0;
@@ -57,7 +57,7 @@ void StatusWriter::ForgetReads(const std::string& uid, Note& note) {
 void StatusWriter::Forget(std::string_view uid) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
-  due_.erase({it->second.due, it->first});
+  DropDue(it->first, it->second);
   ForgetReads(it->first, it->second);
   if (it->second.call != 0) calls_[it->second.call].clear();
   notes_.erase(it);
@@ -80,9 +80,14 @@ bool StatusWriter::ConditionDiffers(const Note& note) {
          note.message != note.wanted_message.view();
 }
 
-void StatusWriter::Reconsider(const std::string& uid, Note& note) {
-  due_.erase({note.due, uid});
+// Most have no place there.
+void StatusWriter::DropDue(const std::string& uid, Note& note) {
+  if (note.due != Instant::Never()) due_.erase({note.due, uid});
   note.due = Instant::Never();
+}
+
+void StatusWriter::Reconsider(const std::string& uid, Note& note) {
+  DropDue(uid, note);
   const bool nomination = NominationDiffers(note);
   if (note.call != 0 || (!nomination && !ConditionDiffers(note))) return;
   if (note.spent_version == note.pod.resource_version) return;

@@ -155,6 +155,7 @@ class StatusWriter {
     Instant read = Instant::Never();  // Its place in reads_.
   };
 
+  void DropDue(const std::string& uid, Note& note);
   void Reconsider(const std::string& uid, Note& note);
   [[nodiscard]] static bool ConditionDiffers(const Note& note);
   [[nodiscard]] static bool NominationDiffers(const Note& note);

@@ -302,6 +302,7 @@ bool ClassCache::SetApart(const model::State& state) {
     return bucket_of_[n.value] != kAlone || std::exchange(apart_at_[n.value], choices_) == choices_;
   });
   const std::vector<NodeId> before = std::exchange(apart_, {});
+  apart_.reserve(now.size());
   for (const NodeId n : now) {
     if (std::exchange(apart_at_[n.value], choices_) == choices_) continue;
     uint32_t& b = bucket_of_[n.value];
@@ -354,6 +355,7 @@ std::optional<ClassCache::Best> ClassCache::ChooseAmongAlike(const model::State&
   const place::VolumeQuery volumes(state, pin.volumes, &viewer, state.RulesOf(class_id_));
   if (!volumes.bar().fits()) return Best{};
   std::vector<NodeId> nodes;
+  nodes.reserve(buckets_.size() + apart_.size() + alone_.size());
   std::vector<uint32_t> bucket_of;
   for (uint32_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].count == 0) continue;
@@ -370,6 +372,8 @@ std::optional<ClassCache::Best> ClassCache::ChooseAmongAlike(const model::State&
     place::AffinityQuery(state, class_id_, &viewer).FilterAll(nodes, refused);
   }
   Candidates found;
+  found.nodes.reserve(nodes.size() + reserved_.size());
+  found.alike.reserve(nodes.size() + reserved_.size());
   const auto add = [&](NodeId n, uint32_t alike) {
     found.nodes.push_back(n);
     found.alike.push_back(alike);

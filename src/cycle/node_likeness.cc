@@ -154,6 +154,7 @@ bool NodeLikeness::FindApart(const model::State& state, size_t most,
   });
   for (const AffinityIndex::Pair* pair : pairs) {
     if (out.size() + pair->at.size() > most) return false;
+    out.reserve(out.size() + pair->at.size());
     for (const AffinityIndex::InDomain& at : pair->at) {
       const NodeId n = index.OnlyNodeOf(*pair, at.domain);
       if (!n.valid()) return false;

@@ -188,20 +188,32 @@ void AffinityQuery::FilterAll(std::span<const NodeId> nodes, std::span<uint8_t> 
 
 namespace {
 
+// What the domains of a pair add to the sums of their nodes.
+struct Amount {
+  const AffinityIndex::Pair* pair = nullptr;
+  int64_t of_selected = 0;
+  int64_t of_weight = 0;
+  int64_t of_wanting = 0;
+  [[nodiscard]] int64_t In(const AffinityIndex::Counts& at) const {
+    return of_selected * at.selected + of_weight * at.weight + of_wanting * at.wanting;
+  }
+};
+
 // What nodes have by their domains, for each key of nodes.
 class Sums {
  public:
   Sums(const AffinityIndex& index, size_t nodes_count) : index_(index), nodes_count_(nodes_count) {}
 
-  void Add(const AffinityIndex::Pair& pair, auto amount_of) {
+  void Add(const Amount& amount) {
+    const AffinityIndex::Pair& pair = *amount.pair;
     // Those that only keep away add nothing.
-    if (std::ranges::all_of(pair.at, [&](const auto& in) { return amount_of(in.counts) == 0; }))
+    if (std::ranges::all_of(pair.at, [&](const auto& in) { return amount.In(in.counts) == 0; }))
       return;
     auto key = std::ranges::find(keys_, pair.key, [](const Key& k) { return k.pair->key; });
     if (key == keys_.end()) key = keys_.insert(key, {.pair = &pair, .of_domain = {}, .parts = {}});
     if (nodes_count_ >= index_.domains_size(pair) / 4) {
       key->of_domain.resize(index_.domains_size(pair));
-      for (const auto& [domain, at] : pair.at) key->of_domain[domain] += amount_of(at);
+      for (const auto& [domain, at] : pair.at) key->of_domain[domain] += amount.In(at);
       return;
     }
     std::vector<Part> parts;
@@ -209,7 +221,7 @@ class Sums {
     auto other = key->parts.begin();
     for (const auto& [domain, at] : pair.at) {
       for (; other != key->parts.end() && other->domain < domain; ++other) parts.push_back(*other);
-      parts.push_back({domain, amount_of(at)});
+      parts.push_back({domain, amount.In(at)});
       if (other == key->parts.end() || other->domain != domain) continue;
       parts.back().amount += other->amount;
       ++other;
@@ -273,7 +285,12 @@ void ScoreAffinity(const model::State& state, model::ClassId c, std::span<const 
   const AffinityIndex& index = state.ledger().affinities();
   const model::PodMatcher& matcher = state.ledger().matcher();
   const model::ProfileRules& rules = state.RulesOf(c);
-  Sums sums(index, fitting.size());
+  // Who prefers its own kind, or to be away from it, has one pair for both sides.
+  std::vector<Amount> amounts;
+  const auto of = [&](const AffinityIndex::Pair& pair) -> Amount& {
+    const auto at = std::ranges::find(amounts, &pair, &Amount::pair);
+    return at != amounts.end() ? *at : amounts.emplace_back(Amount{.pair = &pair});
+  };
   bool prefers = false;
   const AffinityIndex::Terms* terms = spec.affinity.valid() ? index.Find(spec.affinity) : nullptr;
   if (terms != nullptr) {
@@ -282,20 +299,23 @@ void ScoreAffinity(const model::State& state, model::ClassId c, std::span<const 
           term.kind == AffinityKind::kPreferred || term.kind == AffinityKind::kPreferredAnti;
       prefers = prefers || preferred;
       if (!preferred || term.counted == AffinityIndex::kNone) continue;
-      const int64_t weight =
+      of(index.pair(term.counted)).of_selected +=
           term.kind == AffinityKind::kPreferred ? int64_t{term.weight} : -int64_t{term.weight};
-      sums.Add(index.pair(term.counted), [&](const auto& at) { return weight * at.selected; });
     }
   }
   if (rules.ignores_others_preferences && !prefers) return;
   if (spec.selected_by.valid()) {
-    const int64_t hard = rules.hard_affinity_weight;
     for (const model::PodSelectorId id :
          state.vocabulary().pod_selector_lists.View(spec.selected_by)) {
-      for (const uint32_t pair : index.PairsOfRow(matcher.RowOf(id)))
-        sums.Add(index.pair(pair), [=](const auto& at) { return at.weight + hard * at.wanting; });
+      for (const uint32_t pair : index.PairsOfRow(matcher.RowOf(id))) {
+        Amount& amount = of(index.pair(pair));
+        ++amount.of_weight;
+        amount.of_wanting += rules.hard_affinity_weight;
+      }
     }
   }
+  Sums sums(index, fitting.size());
+  for (const Amount& amount : amounts) sums.Add(amount);
   if (sums.empty()) return;
   std::vector<int64_t> raw(fitting.size());
   int64_t least = std::numeric_limits<int64_t>::max();
