@@ -195,6 +195,24 @@ TEST_F(ByProfiles, WhoDoesNotAskForRoomEvictsForWhatItAsks) {
   EXPECT_EQ(engine.Cycle(Instant::FromSeconds(1001)).binds.size(), 1u);
 }
 
+// What one member takes without asking for it is not what another was let in for. The process ended
+// for it.
+TEST_F(ByProfiles, AGangOfWhoAsksAndWhoDoesNotIsPlaced) {
+  Use({});
+  Node({.name = "n", .cpu = 1000});
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  Pod({.name = "asks", .cpu = 600, .created = 1, .group = "g", .host_port = 80});
+  Pod({.name = "takes",
+       .cpu = 600,
+       .created = 2,
+       .group = "g",
+       .host_port = 80,
+       .profile = "other",
+       .careless = true});
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(1000)).binds.size(), 2u);
+  EXPECT_EQ(model::Audit(engine.state()), std::vector<std::string>());
+}
+
 // As many as nobody could count find a place on each node.
 TEST_F(ByProfiles, AGangThatAsksForNoRoomIsLookedAtWhenItsNodesAreFree) {
   Use({});

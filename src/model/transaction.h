@@ -95,6 +95,7 @@ class Transaction {
     QuotaView view = QuotaView::kPhysical;
     Amount left = 0;
   };
+  [[nodiscard]] Amount Unasked(AccountId account, ResourceId resource) const;
   [[nodiscard]] std::vector<Negative> Negatives() const;
   [[nodiscard]] std::optional<Amount> NetNodeCharge() const;
   [[nodiscard]] std::optional<Amount> NetQuotaCharge() const;
