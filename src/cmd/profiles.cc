@@ -180,4 +180,21 @@ Profiles ProfilesOf(const config::SchedulerConfiguration& configuration,
   return out;
 }
 
+Status CheckBesideQuota(const config::SchedulerConfiguration& configuration,
+                        const config::FeatureGates& gates) {
+  if (!configuration.extenders.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "extenders of --config are not asked about places of workloads, whose pods are yet "
+                "to come: leave one of the two out");
+  }
+  if (!ProfilesOf(configuration, gates).pods.empty()) {
+    return Fail(
+        ErrorCode::kInvalid,
+        "workloads are given places as by the default profile: those of --config may have other "
+        "scores, not other requests, affinity or topology spread constraints of pods, nor be "
+        "without PodTopologySpread");
+  }
+  return {};
+}
+
 }  // namespace berth::cmd

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/result.h"
 #include "config/scheduler_configuration.h"
 #include "control/volumes.h"
 #include "model/profile.h"
@@ -21,5 +22,10 @@ struct Profiles {
 // REQUIRES: completed, valid, nothing refused (config/effects.h).
 [[nodiscard]] Profiles ProfilesOf(const config::SchedulerConfiguration& configuration,
                                   const config::FeatureGates& gates);
+
+// Whether quota can be given out beside it: workloads are given places before their pods are there,
+// by the default profile. The error says what keeps it from that. REQUIRES: as ProfilesOf.
+[[nodiscard]] Status CheckBesideQuota(const config::SchedulerConfiguration& configuration,
+                                      const config::FeatureGates& gates);
 
 }  // namespace berth::cmd

@@ -1,6 +1,7 @@
 // `berth run`, `berth controllers`, `berth nodes`: one actor as a client of any Kubernetes API
 // server.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include "cmd/recording.h"
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
+#include "cmd/version.h"
 #include "config/scheduler_configuration.h"
 #include "control/operated_scheduler.h"
 #include "controllers/controllers.h"
@@ -272,16 +274,9 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
     return fail("--scheduler-name: the profiles of --config have names");
   if (const Status good = CheckSupported(options.config, *out); !good)
     return std::unexpected(good.error());
-  if (options.quota && out->scheduler && !out->scheduler->extenders.empty()) {
-    return fail(
-        "--quota: extenders of --config are not asked about places of workloads, whose pods are "
-        "yet to come: leave one of the two out");
-  }
-  if (options.quota && out->scheduler && !ProfilesOf(*out->scheduler, out->gates).pods.empty()) {
-    return fail(
-        "--quota: workloads are given places as by the default profile: those of --config may have "
-        "other scores, not other requests, affinity or topology spread constraints of pods, nor be "
-        "without PodTopologySpread");
+  if (options.quota && out->scheduler) {
+    if (const Status good = CheckBesideQuota(*out->scheduler, out->gates); !good)
+      return fail(fmt::format("--quota: {}", good.error().message));
   }
   return out;
 }
@@ -304,6 +299,16 @@ cli::ConnectOptions ConnectBy(const cli::RunOptions& options, const Configuratio
   cli::ConnectOptions out = options.connect;
   if (configuration.scheduler && !configuration.scheduler->client_connection.kubeconfig.empty())
     out.kubeconfig = configuration.scheduler->client_connection.kubeconfig;
+  return out;
+}
+
+std::string StartText(const SchedulerSetup& setup, const Endpoint& endpoint) {
+  std::string out = fmt::format("berth {} schedules pods of {} at {}", Version(),
+                                fmt::join(OptionsOf(setup).scheduler_names, ", "), endpoint.where);
+  if (setup.leader) {
+    out += fmt::format(" while it holds the lease {}/{}, as {}", setup.leader->namespace_name,
+                       setup.leader->name, setup.leader->identity);
+  }
   return out;
 }
 
@@ -363,6 +368,7 @@ int Run(const cli::RunOptions& options) {
     setup.leader = *std::move(leader);
     process.HasLease();
   }
+  process.Tell(StartText(setup, *endpoint));
   std::unique_ptr<env::Actor> scheduler = MakeScheduler(setup);
   if (!options.record.path.empty()) {
     auto recorded = process.Record(std::move(scheduler), setup, options);

@@ -34,6 +34,7 @@
 #include "cmd/debug_router.h"
 #include "cmd/demo_shell.h"
 #include "cmd/node_template.h"
+#include "cmd/profiles.h"
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
 #include "control/operated_scheduler.h"
@@ -375,6 +376,13 @@ Status Cluster::AddClients() {
     if (!configuration) return std::unexpected(configuration.error());
     const Status supported = CheckSupported(options_.config, *configuration);
     if (!supported) return supported;
+    if (configuration->scheduler) {
+      const Status good = CheckBesideQuota(*configuration->scheduler, configuration->gates);
+      if (!good) {
+        return Fail(ErrorCode::kInvalid,
+                    fmt::format("berth up gives out quota, too: {}", good.error().message));
+      }
+    }
     options.engine.preemption = true;
     Put(*configuration, options);
     options.groups = true;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/json.h"
+#include "api/names.h"
 #include "base/check.h"
 #include "client/identity.h"
 #include "codec/json.h"
@@ -81,8 +82,13 @@ std::string ProblemOf(const LeaderElectionOptions& options) {
         "--leader-elect-retry-period ({})",
         text(options.renew_deadline), text(options.retry_period));
   }
-  if (options.namespace_name.empty()) return "--leader-elect-resource-namespace is empty";
-  if (options.name.empty()) return "--leader-elect-resource-name is empty";
+  // Both become parts of a path.
+  if (const auto wrong = api::CheckDns1123Label(options.namespace_name); !wrong.empty()) {
+    return fmt::format("--leader-elect-resource-namespace \"{}\": {}", options.namespace_name,
+                       wrong.front());
+  }
+  if (const auto wrong = api::CheckDns1123Subdomain(options.name); !wrong.empty())
+    return fmt::format("--leader-elect-resource-name \"{}\": {}", options.name, wrong.front());
   return "";
 }
 

@@ -3,6 +3,7 @@
 #include "control/leader_election.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -14,6 +15,8 @@
 
 namespace berth::control {
 namespace {
+
+using testing::StartsWith;
 
 constexpr std::string_view kHeldByB =
     R"({{"holderIdentity":"b","leaseDurationSeconds":15,"acquireTime":"2020-01-01T00:00:00.000000Z",)"
@@ -423,7 +426,16 @@ TEST(LeaderElection, ItsOptionsAreCheckedAsUpstream) {
   EXPECT_NE(ProblemOf(options), "");
   options = ElectionOf("a");
   options.name.clear();
-  EXPECT_EQ(ProblemOf(options), "--leader-elect-resource-name is empty");
+  EXPECT_THAT(ProblemOf(options),
+              StartsWith("--leader-elect-resource-name \"\": a lowercase RFC 1123 subdomain must"));
+  options.name = "a/../../pods";
+  EXPECT_THAT(ProblemOf(options),
+              StartsWith("--leader-elect-resource-name \"a/../../pods\": a low"));
+  options.name = "kube-scheduler.v1";
+  EXPECT_EQ(ProblemOf(options), "");
+  options.namespace_name = "kube.system";
+  EXPECT_EQ(ProblemOf(options),
+            "--leader-elect-resource-namespace \"kube.system\": must not contain dots");
 }
 
 TEST(LeaderElection, ACopyGoesOnAlike) {
