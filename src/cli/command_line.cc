@@ -84,7 +84,7 @@ void AddVerbose(CLI::App* app, bool& verbose) {
 void AddConfig(CLI::App* app, std::string& path) {
   app->add_option("--config", path,
                   "KubeSchedulerConfiguration v1 (YAML or JSON), or a BerthConfiguration: "
-                  "placement, joint or separate; waitForPodsReady, as Kueue's");
+                  "compat; placement, joint or separate; waitForPodsReady, as Kueue's");
 }
 
 void AddDuration(CLI::App* app, const std::string& name, Duration& duration,
@@ -299,7 +299,7 @@ void AddClients(CLI::App& app, Slots& slots) {
   CLI::App* run = app.add_subcommand("run", "the scheduler, for any Kubernetes API server");
   AddConnect(run, slots.run.connect);
   run->add_option("--scheduler-name", slots.run.scheduler_names,
-                  "schedulerName of the pods to place; may be repeated");
+                  "schedulerName of the pods to place; may be repeated [default-scheduler, berth]");
   run->add_flag(
       "--quota", slots.run.quota,
       "give out the quota of Kueue's ClusterQueues, too: where no Kueue does, and with `berth "
@@ -307,7 +307,7 @@ void AddClients(CLI::App& app, Slots& slots) {
   AddConfig(run, slots.run.config);
   AddSchedulerFlags(run, slots.run.flags);
   run->add_option("--secure-port", slots.run.secure_port,
-                  "serve /debug/why and /metrics on this port")
+                  "serve probes, /metrics, /configz and /debug/ on this port [none]")
       ->transform(WholeNumber(0, UINT16_MAX));
   run->add_option("--bind-address", slots.run.secure_host, "address of --secure-port [127.0.0.1]");
   run->add_option("--secure-ca", slots.run.secure_ca,

@@ -75,7 +75,7 @@ struct RunOptions {
   std::string config;
   SchedulerFlags flags;
   std::string secure_host = "127.0.0.1";
-  std::optional<uint16_t> secure_port;  // Serves /debug/why and /metrics there.
+  std::optional<uint16_t> secure_port;  // Serves probes, metrics and /debug/ there.
   std::string secure_ca;                // Where the authority of that port is written, for clients.
   // Answered at that port to everybody; one that ends in * stands for all that begin so.
   std::vector<std::string> open_paths = {"/healthz", "/readyz", "/livez"};

@@ -18,7 +18,7 @@ struct SchedulerFlags {
   std::vector<std::string> feature_gates;  // Values of --feature-gates, in their order.
   std::string tls_cert_file;               // Empty, as the key: a certificate of its own.
   std::string tls_private_key_file;
-  std::string client_ca_file;  // Empty: that which the cluster names, else the kubeconfig's.
+  std::string client_ca_file;  // Empty: that which the cluster names, else none.
   // Who puts tokens and rights to the API server; empty: the scheduler's own.
   std::string authentication_kubeconfig;
   std::string authorization_kubeconfig;
