@@ -181,18 +181,17 @@ TEST(SchedulerConfigurationTest, AllProblemsAreTold) {
 
 TEST(SchedulerConfigurationTest, WhatIsNotSupportedIsNamed) {
   const File file(
-      fmt::format("{}extenders: [{{urlPrefix: 'http://e', preemptVerb: p}}]\n", kScheduler));
+      fmt::format("{}extenders: [{{urlPrefix: 'http://e', httpTimeout: -1s}}]\n", kScheduler));
   const Result<Configuration> read = ReadConfiguration(file.path());
   ASSERT_TRUE(read.has_value());
   const Status supported = CheckSupported(file.path(), *read);
   ASSERT_FALSE(supported.has_value());
   EXPECT_EQ(supported.error().message,
-            fmt::format("{}: extenders[0].preemptVerb: p: not supported: who is evicted is chosen "
-                        "without asking extenders",
+            fmt::format("{}: extenders[0].httpTimeout: -1s: not supported: must not be below 0",
                         file.path()));
   const Explanation explained = ExplainConfiguration(file.path(), {});
   EXPECT_FALSE(explained.supported);
-  EXPECT_TRUE(explained.text.contains("not supported   extenders[0].preemptVerb: p"))
+  EXPECT_TRUE(explained.text.contains("not supported   extenders[0].httpTimeout: -1s"))
       << explained.text;
   EXPECT_TRUE(explained.text.contains("berth does not run by it: 1 not supported"));
 }

@@ -81,6 +81,7 @@ Result<control::ExtenderOptions> ExtenderOf(const config::Extender& extender,
                                .path = server->base_path,
                                .filter_verb = extender.filter_verb,
                                .prioritize_verb = extender.prioritize_verb,
+                               .preempt_verb = extender.preempt_verb,
                                .bind_verb = extender.bind_verb,
                                .weight = extender.weight};
   out.timeout = extender.http_timeout == Duration{} ? kTimeout : extender.http_timeout;

@@ -140,7 +140,7 @@ void TellClient(const ClientConnection& of, Teller tell) {
     tell.Add("acceptContentTypes", of.accept_content_types, kWithoutEffect, kJson);
   tell.Add("contentType", of.content_type, kWithoutEffect, kJson);
   constexpr std::string_view kWindow =
-      "not the rate but the number of calls under way is bounded: 32";
+      "not the rate but the number of calls under way is bounded: 48";
   tell.Add("qps", Shown(of.qps), kWithoutEffect, kWindow);
   tell.Add("burst", Shown(of.burst), kWithoutEffect, kWindow);
 }
@@ -384,8 +384,8 @@ void TellExtender(const Extender& of, Teller tell) {
             "must be http://HOST[:PORT][/PATH], or https://");
   if (!of.filter_verb.empty()) tell.Add("filterVerb", of.filter_verb, kHonoured);
   if (!of.preempt_verb.empty()) {
-    tell.Add("preemptVerb", of.preempt_verb, kRefused,
-             "who is evicted is chosen without asking extenders");
+    tell.Add("preemptVerb", of.preempt_verb, kHonoured,
+             "but for members of a group, which are given room together");
   }
   if (!of.prioritize_verb.empty()) {
     tell.Add("prioritizeVerb", of.prioritize_verb, kHonoured);

@@ -271,8 +271,9 @@ JsonObject PromiseJson(const cycle::Explanation& why, model::PodId pod, const mo
 JsonObject PreemptionJson(const model::PreemptionRefusal& refusal, const model::State& state) {
   JsonObject object;
   if (refusal.bar != model::PreemptionBar::kNone) {
-    object["bar"] = refusal.bar == model::PreemptionBar::kPolicy
-                        ? "its preemptionPolicy is Never"
+    object["bar"] = refusal.bar == model::PreemptionBar::kPolicy ? "its preemptionPolicy is Never"
+                    : refusal.bar == model::PreemptionBar::kExtenders
+                        ? "extenders permit no node's victims"
                         : "others are still to leave what it is promised";
     return object;
   }

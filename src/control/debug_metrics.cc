@@ -324,6 +324,7 @@ void ExtenderMetrics(const Extenders& extenders, Metrics& metrics) {
   constexpr std::array<std::pair<std::string_view, Extenders::Verb>, Extenders::kVerbs> kVerbs = {
       {{"filter", Extenders::Verb::kFilter},
        {"prioritize", Extenders::Verb::kPrioritize},
+       {"preempt", Extenders::Verb::kPreempt},
        {"bind", Extenders::Verb::kBind}}};
   metrics.Gauge("berth_extender_pods", "Pods about which extenders are being asked.",
                 extenders.asked_count());

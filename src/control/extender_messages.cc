@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "api/json.h"
@@ -89,7 +90,58 @@ Status ReadDocuments(const Json& value, std::vector<std::string>& out) {
   return {};
 }
 
+// `append_pod(i, k, out)`: the k-th victim of the i-th node.
+std::string VictimsText(std::span<const ShownVictims> nodes, auto append_pod) {
+  std::string out = "{";
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i > 0) out += ',';
+    codec::AppendJsonString(nodes[i].node, out);
+    out += R"(:{"Pods":[)";
+    for (size_t k = 0; k < nodes[i].uids.size(); ++k) {
+      if (k > 0) out += ',';
+      append_pod(i, k, out);
+    }
+    out += fmt::format(R"(],"NumPDBViolations":{}}})", nodes[i].pdb_violations);
+  }
+  return out + "}";
+}
+
+Status ReadVictims(const JsonObject& object, ShownVictims& out) {
+  if (const Json* pods = Member(object, "Pods"); pods != nullptr) {
+    if (!pods->is_array()) return Wrong("Pods", "an array");
+    for (const Json& pod : pods->get_array()) {
+      if (!pod.is_object()) return Wrong("an element of Pods", "an object");
+      if (const Status read = ReadText(pod.get_object(), "UID", out.uids.emplace_back()); !read)
+        return read;
+    }
+  }
+  const Json* violations = Member(object, "NumPDBViolations");
+  if (violations == nullptr) return {};
+  if (!violations->is_int64()) return Wrong("NumPDBViolations", "a whole number");
+  constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
+  out.pdb_violations =
+      static_cast<uint32_t>(std::clamp(violations->get_int64(), int64_t{0}, kMost));
+  return {};
+}
+
 }  // namespace
+
+std::string ExtenderPreemptionArgs(std::string_view pod, std::span<const ShownVictims> nodes) {
+  const auto by_uid = [&](size_t i, size_t k, std::string& out) {
+    out += R"({"UID":)";
+    codec::AppendJsonString(nodes[i].uids[k], out);
+    out += '}';
+  };
+  return fmt::format(R"({{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{}}})", pod,
+                     VictimsText(nodes, by_uid));
+}
+
+std::string ExtenderPreemptionArgs(std::string_view pod, std::span<const ShownVictims> nodes,
+                                   std::span<const std::vector<Bytes>> documents) {
+  const auto whole = [&](size_t i, size_t k, std::string& out) { out += documents[i][k].view(); };
+  return fmt::format(R"({{"Pod":{},"NodeNameToVictims":{},"NodeNameToMetaVictims":null}})", pod,
+                     VictimsText(nodes, whole));
+}
 
 std::string ExtenderArgs(std::string_view pod, std::span<const std::string> names) {
   std::string out = fmt::format(R"({{"Pod":{},"Nodes":null,"NodeNames":[)", pod);
@@ -142,6 +194,25 @@ Result<FilterAnswer> ReadFilterAnswer(std::string_view text, bool by_names) {
     read = ReadDocuments(*nodes, out.nodes);
   }
   if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+Result<std::vector<ShownVictims>> ReadPreemptionAnswer(std::string_view text) {
+  const Result<Json> parsed = ParseObject(text);
+  if (!parsed) return std::unexpected(parsed.error());
+  std::vector<ShownVictims> out;
+  const Json* nodes = Member(parsed->get_object(), "NodeNameToMetaVictims");
+  if (nodes == nullptr) return out;
+  if (!nodes->is_object()) return Wrong("NodeNameToMetaVictims", "an object");
+  for (const auto& member : nodes->get_object()) {
+    if (member.value().is_null()) continue;
+    if (!member.value().is_object())
+      return Wrong(fmt::format("NodeNameToMetaVictims.{}", std::string_view(member.key())),
+                   "an object");
+    ShownVictims& one = out.emplace_back(ShownVictims{.node = std::string(member.key())});
+    if (const Status read = ReadVictims(member.value().get_object(), one); !read)
+      return std::unexpected(read.error());
+  }
   return out;
 }
 

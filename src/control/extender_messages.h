@@ -23,6 +23,21 @@ namespace berth::control {
 // ExtenderBindingArgs.
 [[nodiscard]] std::string ExtenderBindingArgs(const client::ObjectRef& pod, std::string_view node);
 
+// Pods that are to be evicted from a node.
+struct ShownVictims {
+  std::string node = {};
+  std::vector<std::string> uids = {};
+  uint32_t pdb_violations = 0;  // Victims beyond what their budgets allow.
+  bool operator==(const ShownVictims&) const = default;
+};
+// ExtenderPreemptionArgs, the nodes in their order: victims by uid, or as their documents, each in
+// the place of its uid.
+[[nodiscard]] std::string ExtenderPreemptionArgs(std::string_view pod,
+                                                 std::span<const ShownVictims> nodes);
+[[nodiscard]] std::string ExtenderPreemptionArgs(std::string_view pod,
+                                                 std::span<const ShownVictims> nodes,
+                                                 std::span<const std::vector<Bytes>> documents);
+
 // Members are found as Go finds them: whatever the case of their letters; of two the last one
 // counts, and null says nothing. Others are skipped. Errors say which member is wrong.
 
@@ -36,6 +51,10 @@ struct FilterAnswer {
 };
 // `by_names`: who is sent names answers with them, or with documents; others with documents.
 [[nodiscard]] Result<FilterAnswer> ReadFilterAnswer(std::string_view text, bool by_names);
+
+// ExtenderPreemptionResult, by name of node. A node that is null is left out; violations are never
+// less than none.
+[[nodiscard]] Result<std::vector<ShownVictims>> ReadPreemptionAnswer(std::string_view text);
 
 // HostPriorityList.
 struct HostPriority {

@@ -18,6 +18,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(answer == control::ReadFilterAnswer(text, by_names));
     if (!answer) CHECK(!answer.error().message.empty());
   }
+  const auto victims = control::ReadPreemptionAnswer(text);
+  if (!victims) CHECK(!victims.error().message.empty());
+  if (victims) {
+    CHECK(codec::ParseJson(control::ExtenderPreemptionArgs("{}", *victims)).has_value());
+    for (const control::ShownVictims& one : *victims) CHECK(one.uids.size() <= size);
+  }
   const auto priorities = control::ReadPriorities(text);
   if (!priorities) CHECK(!priorities.error().message.empty());
   const auto bound = control::ReadBindingAnswer(text);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::control {
@@ -23,6 +24,40 @@ TEST(ExtenderMessagesTest, ArgumentsAreAsGoPrintsThem) {
             R"({"Pod":{},"Nodes":{"metadata":{},"items":[{"b":1},{}]},"NodeNames":null})");
   EXPECT_EQ(ExtenderBindingArgs({.namespace_name = "ns", .name = "p", .uid = "u"}, "n"),
             R"({"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"})");
+}
+
+TEST(ExtenderMessagesTest, VictimsGoByUidOrAsDocuments) {
+  const std::vector<ShownVictims> nodes = {
+      {.node = "a", .uids = {"u1", "u\"2"}, .pdb_violations = 1}, {.node = "b", .uids = {"u3"}}};
+  EXPECT_EQ(
+      ExtenderPreemptionArgs("{}", nodes),
+      R"({"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u1"},)"
+      R"({"UID":"u\"2"}],"NumPDBViolations":1},"b":{"Pods":[{"UID":"u3"}],"NumPDBViolations":0}}})");
+  const std::vector<std::vector<Bytes>> documents = {{Bytes("{}"), Bytes("[]")}, {Bytes("3")}};
+  EXPECT_EQ(ExtenderPreemptionArgs("{}", nodes, documents),
+            R"({"Pod":{},"NodeNameToVictims":{"a":{"Pods":[{},[]],"NumPDBViolations":1},"b":)"
+            R"({"Pods":[3],"NumPDBViolations":0}},"NodeNameToMetaVictims":null})");
+}
+
+TEST(ExtenderMessagesTest, VictimsAreReadByNode) {
+  const auto read = ReadPreemptionAnswer(
+      R"({"nodeNameToMetaVictims":{"a":{"pods":[{"uid":"u1"},{}],"NumPDBViolations":-3},"b":null,)"
+      R"("c":{"Pods":null,"NumPDBViolations":2}}})");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_THAT(*read, ElementsAre(ShownVictims{.node = "a", .uids = {"u1", ""}},
+                                 ShownVictims{.node = "c", .uids = {}, .pdb_violations = 2}));
+  EXPECT_THAT(*ReadPreemptionAnswer("{}"), IsEmpty());
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"[]", "the answer is not an object"},
+      {R"({"NodeNameToMetaVictims":[]})", "NodeNameToMetaVictims is not an object"},
+      {R"({"NodeNameToMetaVictims":{"a":1}})", "NodeNameToMetaVictims.a is not an object"},
+      {R"({"NodeNameToMetaVictims":{"a":{"Pods":{}}}})", "Pods is not an array"},
+      {R"({"NodeNameToMetaVictims":{"a":{"Pods":["u"]}}})", "an element of Pods is not an object"},
+      {R"({"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":1}]}}})", "UID is not a string"},
+      {R"({"NodeNameToMetaVictims":{"a":{"NumPDBViolations":"1"}}})",
+       "NumPDBViolations is not a whole number"}};
+  for (const auto& [text, message] : wrong)
+    EXPECT_EQ(ReadPreemptionAnswer(text).error().message, message);
 }
 
 TEST(ExtenderMessagesTest, MembersAreFoundAsGoFindsThem) {

@@ -48,6 +48,7 @@ Extenders::Extenders(std::vector<ExtenderOptions> options)
     CHECK(one.to != nullptr);
     const bool is_asked = !one.filter_verb.empty() || !one.prioritize_verb.empty();
     keeps_nodes_ = keeps_nodes_ || (is_asked && !one.takes_names);
+    keeps_placed_ = keeps_placed_ || (!one.preempt_verb.empty() && !one.takes_names);
   }
 }
 
@@ -71,6 +72,13 @@ bool Extenders::AreAsked(uint32_t interested) const {
     const bool is_asked = !options_[i].filter_verb.empty() || !options_[i].prioritize_verb.empty();
     if ((interested >> i & 1) != 0 && is_asked) return true;
   }
+  return AreAskedAboutVictims(interested);
+}
+
+bool Extenders::AreAskedAboutVictims(uint32_t interested) const {
+  for (size_t i = 0; i < options_.size(); ++i) {
+    if ((interested >> i & 1) != 0 && !options_[i].preempt_verb.empty()) return true;
+  }
   return false;
 }
 
@@ -84,7 +92,12 @@ void Extenders::ObservePod(const std::string& uid, const Bytes& document, uint32
   pods_[uid] = {.document = document, .interested = interested};
 }
 
+void Extenders::ObservePlaced(const std::string& uid, const Bytes& document) {
+  if (keeps_placed_) placed_[uid] = document;
+}
+
 void Extenders::ForgetPod(std::string_view uid, env::Outbox& out) {
+  if (const auto pod = placed_.find(uid); pod != placed_.end()) placed_.erase(pod);
   if (const auto pod = pods_.find(uid); pod != pods_.end()) pods_.erase(pod);
   const auto asked = asked_.find(uid);
   if (asked == asked_.end()) return;
@@ -101,6 +114,8 @@ const std::string& Extenders::VerbOf(size_t extender, Verb verb) const {
       return options.filter_verb;
     case Verb::kPrioritize:
       return options.prioritize_verb;
+    case Verb::kPreempt:
+      return options.preempt_verb;
     case Verb::kBind:
       break;
   }
@@ -114,7 +129,7 @@ std::string Extenders::UrlOf(size_t extender, Verb verb) const {
 uint64_t Extenders::Send(Call call, std::string body, Instant not_after, env::Outbox& out) {
   const ExtenderOptions& options = options_[call.extender];
   const uint64_t id = next_call_++;
-  out.emplace_back(env::SendRequest{
+  env::SendRequest request{
       .call = {id},
       .request = {.method = env::Method::kPost,
                   .target = fmt::format("{}/{}", options.path, VerbOf(call.extender, call.verb)),
@@ -125,10 +140,29 @@ uint64_t Extenders::Send(Call call, std::string body, Instant not_after, env::Ou
       .timeout = options.timeout,
       .to = options.to,
       .not_after = not_after,
-      .once = call.verb == Verb::kBind});
-  ++states_[call.extender].counters[static_cast<size_t>(call.verb)].calls;
+      .once = call.verb == Verb::kBind};
+  State& state = states_[call.extender];
+  ++state.counters[static_cast<size_t>(call.verb)].calls;
+  const size_t extender = call.extender;
+  const bool is_question = call.verb != Verb::kBind;
   calls_.emplace(id, std::move(call));
+  if (is_question) {
+    state.waiting.push_back(std::move(request));
+    SendNext(extender, out);
+  } else {
+    out.emplace_back(std::move(request));
+  }
   return id;
+}
+
+// The questions that wait and may be under way.
+void Extenders::SendNext(size_t extender, env::Outbox& out) {
+  State& state = states_[extender];
+  while (!state.waiting.empty() && state.questions < kQuestionsMax) {
+    ++state.questions;
+    out.emplace_back(std::move(state.waiting.front()));
+    state.waiting.pop_front();
+  }
 }
 
 std::string Extenders::ArgsFor(size_t extender, const Asked& asked) const {
@@ -140,6 +174,23 @@ std::string Extenders::ArgsFor(size_t extender, const Asked& asked) const {
       documents.push_back(node->second);
   }
   return ExtenderArgs(asked.document.view(), documents);
+}
+
+std::string Extenders::VictimArgsFor(size_t extender, const Asked& asked) const {
+  const std::vector<ShownVictims>& victims = asked.query.victims;
+  if (options_[extender].takes_names) return ExtenderPreemptionArgs(asked.document.view(), victims);
+  std::vector<std::vector<Bytes>> documents;
+  for (const ShownVictims& node : victims) {
+    std::vector<Bytes>& pods = documents.emplace_back();
+    for (const std::string& uid : node.uids) {
+      // One whose document says no node yet, or that went meanwhile, is told by its uid.
+      const auto placed = placed_.find(uid);
+      pods.push_back(placed != placed_.end() ? placed->second
+                                             : Bytes(fmt::format(R"({{"metadata":{{"uid":{}}}}})",
+                                                                 client::JsonString(uid))));
+    }
+  }
+  return ExtenderPreemptionArgs(asked.document.view(), victims, documents);
 }
 
 void Extenders::Ask(Query query, env::Outbox& out) {
@@ -157,6 +208,11 @@ void Extenders::Ask(Query query, env::Outbox& out) {
 void Extenders::Advance(const std::string& uid, env::Outbox& out) {
   Asked& asked = asked_.at(uid);
   CHECK(asked.calls.empty());
+  if (asked.query.about_victims) {
+    AdvanceVictims(asked, out);
+    if (asked.calls.empty()) Finish(uid);
+    return;
+  }
   for (; asked.next < options_.size() && !asked.query.nodes.empty(); ++asked.next) {
     const bool interested = (asked.interested >> asked.next & 1) != 0;
     if (!interested || options_[asked.next].filter_verb.empty()) continue;
@@ -167,6 +223,17 @@ void Extenders::Advance(const std::string& uid, env::Outbox& out) {
   // Of one node no score matters.
   if (asked.query.nodes.size() > 1) Prioritize(asked, out);
   if (asked.calls.empty()) Finish(uid);
+}
+
+void Extenders::AdvanceVictims(Asked& asked, env::Outbox& out) {
+  for (; asked.next < options_.size() && !asked.query.victims.empty(); ++asked.next) {
+    const bool interested = (asked.interested >> asked.next & 1) != 0;
+    if (!interested || options_[asked.next].preempt_verb.empty()) continue;
+    asked.calls.insert(
+        Send({.extender = asked.next, .verb = Verb::kPreempt, .uid = asked.query.uid},
+             VictimArgsFor(asked.next, asked), Instant::Never(), out));
+    return;
+  }
 }
 
 void Extenders::Prioritize(Asked& asked, env::Outbox& out) {
@@ -188,33 +255,60 @@ void Extenders::Finish(const std::string& uid) {
                              .score = score == asked.scores.end() ? 0 : score->second});
   }
   for (auto& [name, node] : asked.refused) verdict.nodes.push_back(std::move(node));
+  verdict.about_victims = asked.query.about_victims;
+  verdict.victims = std::move(asked.query.victims);
   verdicts_.push_back(std::move(verdict));
   asked_.erase(found);
 }
 
 void Extenders::Cancel(Asked& asked, env::Outbox& out) {
   for (const uint64_t id : std::exchange(asked.calls, {})) {
-    calls_.erase(id);
+    const auto call = calls_.find(id);
+    const size_t extender = call->second.extender;
+    calls_.erase(call);
+    State& state = states_[extender];
+    const auto of_it = [&](const env::SendRequest& request) { return request.call.value == id; };
+    if (std::erase_if(state.waiting, of_it) > 0) continue;
     out.emplace_back(env::CancelCall{.call = {id}});
+    --state.questions;
+    SendNext(extender, out);
   }
 }
 
 std::vector<model::ExternalVerdict> Extenders::WithdrawAll(Instant now, env::Outbox& out) {
   std::vector<model::ExternalVerdict> facts;
-  const auto withdrawn = [&](const std::string& uid, uint64_t query) {
+  const auto withdrawn = [&](const std::string& uid, uint64_t query, bool about_victims) {
     facts.push_back({.uid = uid,
                      .query = query,
                      .end = model::ExternalVerdict::End::kWithdrawn,
                      .nodes = {},
+                     .about_victims = about_victims,
                      .at = now});
   };
-  for (const Verdict& verdict : std::exchange(verdicts_, {})) withdrawn(verdict.uid, verdict.query);
+  for (const Verdict& verdict : std::exchange(verdicts_, {}))
+    withdrawn(verdict.uid, verdict.query, verdict.about_victims);
+  // First those that have not left: none does in the place of one that is cancelled.
+  for (State& state : states_) {
+    for (const env::SendRequest& request : std::exchange(state.waiting, {})) {
+      const auto call = calls_.find(request.call.value);
+      asked_.find(call->second.uid)->second.calls.erase(request.call.value);
+      calls_.erase(call);
+    }
+  }
   for (auto& [uid, asked] : asked_) {
     Cancel(asked, out);
-    withdrawn(uid, asked.query.number);
+    withdrawn(uid, asked.query.number, asked.query.about_victims);
   }
   asked_.clear();
+  // Decided by one who leads no more.
+  for (auto& [call, node] : bindings_) node.clear();
   return facts;
+}
+
+void Extenders::GiveUpBindingsTo(std::string_view node) {
+  for (auto& [call, to] : bindings_) {
+    if (to == node) to.clear();
+  }
 }
 
 // ---- Answers -----------------------------------------------------------------------------------
@@ -263,8 +357,11 @@ void Extenders::OnAnswer(env::CallId id, const Answer& answer, bool sent, env::O
   const Call call = std::move(found->second);
   calls_.erase(found);
   if (call.verb == Verb::kBind) return OnBinding(id, call, answer, sent, out);
+  --states_[call.extender].questions;
+  SendNext(call.extender, out);
   asked_.find(call.uid)->second.calls.erase(id.value);
   if (call.verb == Verb::kFilter) return OnFilter(call, answer, out);
+  if (call.verb == Verb::kPreempt) return OnVictims(call, answer, out);
   OnPriorities(call, answer, out);
 }
 
@@ -290,14 +387,56 @@ void Extenders::OnFilter(const Call& call, const Answer& answer, env::Outbox& ou
   const Status taken =
       answer ? TakeFilter(call.extender, *answer, asked) : Status(std::unexpected(answer.error()));
   Note(call, taken ? "" : taken.error().message, out);
-  if (!taken && !options_[call.extender].ignorable) {
-    verdicts_.push_back(
-        {.uid = call.uid, .query = asked.query.number, .failure = taken.error().message});
-    asked_.erase(call.uid);
-    return;
-  }
+  if (!taken && !options_[call.extender].ignorable) return Failed(call, taken.error());
   ++asked.next;
   Advance(call.uid, out);
+}
+
+// Of what must be answered: there is no verdict.
+void Extenders::Failed(const Call& call, const Error& error) {
+  const Asked& asked = asked_.at(call.uid);
+  verdicts_.push_back({.uid = call.uid,
+                       .query = asked.query.number,
+                       .failure = error.message,
+                       .about_victims = asked.query.about_victims});
+  asked_.erase(call.uid);
+}
+
+void Extenders::OnVictims(const Call& call, const Answer& answer, env::Outbox& out) {
+  Asked& asked = asked_.at(call.uid);
+  const Status taken =
+      answer ? TakeVictims(call.extender, *answer, asked) : Status(std::unexpected(answer.error()));
+  Note(call, taken ? "" : taken.error().message, out);
+  if (!taken && !options_[call.extender].ignorable) return Failed(call, taken.error());
+  ++asked.next;
+  Advance(call.uid, out);
+}
+
+// Likewise.
+Status Extenders::TakeVictims(size_t extender, std::string_view text, Asked& asked) const {
+  Result<std::vector<ShownVictims>> read = ReadPreemptionAnswer(text);
+  if (!read) {
+    return Fail(read.error().code, fmt::format("answer of {}: {}", UrlOf(extender, Verb::kPreempt),
+                                               read.error().message));
+  }
+  std::set<std::string_view> known;
+  for (const ShownVictims& one : asked.query.victims) known.insert(one.node);
+  for (const ShownVictims& one : *read) {
+    if (!known.contains(one.node)) {
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("extender \"{}\" names victims on node \"{}\", which it was not asked "
+                      "about",
+                      options_[extender].url, one.node));
+    }
+    if (one.uids.empty() && !options_[extender].ignorable) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("expected at least one victim pod on node \"{}\"", one.node));
+    }
+  }
+  std::erase_if(*read, [](const ShownVictims& one) { return one.uids.empty(); });
+  asked.query.victims = *std::move(read);
+  return {};
 }
 
 // Nothing is changed by an answer that is none.
@@ -391,6 +530,13 @@ model::ExternalVerdict Extenders::FactOf(const Verdict& verdict, Instant now,
                                          model::Vocabulary& vocabulary) {
   model::ExternalVerdict fact{.uid = verdict.uid, .query = verdict.query, .nodes = {}, .at = now};
   if (!verdict.failure.empty()) fact.end = model::ExternalVerdict::End::kFailed;
+  fact.about_victims = verdict.about_victims;
+  for (const ShownVictims& one : verdict.victims) {
+    if (const model::NameId name = vocabulary.names.Find(one.node); name.valid()) {
+      fact.victims.push_back(
+          {.node = name, .uids = one.uids, .pdb_violations = one.pdb_violations});
+    }
+  }
   std::set<std::string> of_verdict;
   for (const Verdict::Node& node : verdict.nodes) {
     const model::NameId name = vocabulary.names.Find(node.name);
@@ -415,7 +561,7 @@ std::optional<env::CallId> Extenders::Bind(const Binder::Attempt& attempt, Insta
     if ((pod->second.interested >> i & 1) == 0 || options_[i].bind_verb.empty()) continue;
     const uint64_t id = Send({.extender = i, .verb = Verb::kBind, .uid = attempt.pod.uid},
                              ExtenderBindingArgs(attempt.pod, attempt.node), not_after, out);
-    bindings_.insert(id);
+    bindings_.emplace(id, attempt.node);
     return env::CallId{id};
   }
   return std::nullopt;
@@ -425,7 +571,9 @@ std::optional<env::CallId> Extenders::Bind(const Binder::Attempt& attempt, Insta
 // binding that was written.
 void Extenders::OnBinding(env::CallId id, const Call& call, const Answer& answer, bool sent,
                           env::Outbox& out) {
-  bindings_.erase(id.value);
+  const auto binding = bindings_.find(id.value);
+  const bool still = !binding->second.empty();
+  bindings_.erase(binding);
   std::string failure;
   if (!answer) {
     failure = answer.error().message;
@@ -437,7 +585,7 @@ void Extenders::OnBinding(env::CallId id, const Call& call, const Answer& answer
   }
   Note(call, failure, out);
   Bound bound{.done = {.call = id},
-              .ignorable = !failure.empty() && options_[call.extender].ignorable,
+              .ignorable = !failure.empty() && options_[call.extender].ignorable && still,
               .message = failure};
   bound.done.outcome = failure.empty() ? client::Outcome::kDone
                        : sent          ? client::Outcome::kUnknown
@@ -453,12 +601,19 @@ void Extenders::AddTo(Hasher& hasher) const {
   hasher.Add(pods_.size());
   for (const auto& [uid, pod] : pods_)
     hasher.Add(uid).AddDocument(pod.document.view()).Add(pod.interested);
+  hasher.Add(placed_.size());
+  for (const auto& [uid, document] : placed_) hasher.Add(uid).AddDocument(document.view());
   hasher.Add(asked_.size());
   for (const auto& [uid, asked] : asked_) {
     hasher.Add(uid).AddHistory(asked.query.number).Add(asked.next).Add(asked.interested);
     hasher.AddDocument(asked.document.view());
     hasher.Add(asked.query.nodes.size());
     for (const std::string& name : asked.query.nodes) hasher.Add(name);
+    hasher.Add(asked.query.about_victims).Add(asked.query.victims.size());
+    for (const ShownVictims& one : asked.query.victims) {
+      hasher.Add(one.node).Add(one.pdb_violations).Add(one.uids.size());
+      for (const std::string& victim : one.uids) hasher.Add(victim);
+    }
     hasher.Add(asked.refused.size());
     for (const auto& [name, node] : asked.refused)
       hasher.Add(name).Add(node.unresolvable).Add(node.why);
@@ -470,8 +625,13 @@ void Extenders::AddTo(Hasher& hasher) const {
     one.AddHistory(entry.first).Add(entry.second.extender).Add(entry.second.verb);
     one.Add(entry.second.uid);
   });
+  hasher.AddEach(bindings_, [](Hasher& one, const auto& entry) {
+    one.AddHistory(entry.first).Add(entry.second);
+  });
   hasher.Add(verdicts_.size()).Add(bound_.size());
   for (const State& state : states_) {
+    hasher.Add(state.questions).Add(state.waiting.size());
+    for (const env::SendRequest& request : state.waiting) hasher.AddHistory(request.call.value);
     for (size_t verb = 0; verb < kVerbs; ++verb) {
       hasher.AddHistory(state.counters[verb].calls).AddHistory(state.counters[verb].failures);
       hasher.Add(state.told[verb]);

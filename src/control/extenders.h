@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "base/time.h"
 #include "client/client.h"
 #include "control/binder.h"
+#include "control/extender_messages.h"
 #include "env/actor.h"
 #include "model/delta.h"
 #include "model/vocabulary.h"
@@ -32,6 +34,7 @@ struct ExtenderOptions {
   // Paths below that; empty: it is not asked.
   std::string filter_verb = {};
   std::string prioritize_verb = {};
+  std::string preempt_verb = {};
   std::string bind_verb = {};
   int64_t weight = 1;  // Of its scores.
   Duration timeout = Duration::Seconds(5);
@@ -48,6 +51,8 @@ struct ExtenderOptions {
 //                 v                                                             v
 //            kFailed              TakeVerdicts <── all have answered <── prioritize, all at once
 //
+// Asked about victims: preempt of the 1st, of the 2nd about what the 1st left, and so on.
+//
 // What is asked is an output and what is answered an input: nothing waits. A question ends with its
 // extender's time-out; how many there are at once is up to who asks. A copyable value.
 class Extenders {
@@ -59,6 +64,9 @@ class Extenders {
   static constexpr size_t kWordsBytesMax = 256;
   static constexpr size_t kWordsOfVerdictMax = 64;
   static constexpr size_t kWordsMax = 4'096;
+  // Questions to one extender that are under way: more wait here, and their time-outs don't run,
+  // rather than for one of the connections to it (net::ClientOptions).
+  static constexpr size_t kQuestionsMax = 16;
   // More bindings under way than this, and none should be decided.
   static constexpr size_t kBindingsMax = 32;
 
@@ -67,21 +75,27 @@ class Extenders {
 
   // Which are interested in such a pod, as bits. O(resources that it names x managed ones).
   [[nodiscard]] uint32_t InterestedIn(const api::PodSpec& spec) const;
-  // Whether one of these filters or scores.
+  // Whether one of these filters, scores, or is asked about victims.
   [[nodiscard]] bool AreAsked(uint32_t interested) const;
+  [[nodiscard]] bool AreAskedAboutVictims(uint32_t interested) const;
 
   // As the API server has them. Nodes are kept where one of the extenders is sent them.
   void ObserveNode(const std::string& name, const Bytes& document);
   void ForgetNode(const std::string& name);
   // A pod that waits, and that these are interested in.
   void ObservePod(const std::string& uid, const Bytes& document, uint32_t interested);
-  // Nothing more is asked about it.
+  // One that has a node. It is kept where one of the extenders is sent victims.
+  void ObservePlaced(const std::string& uid, const Bytes& document);
+  // Nothing more is asked about it, and it is no victim.
   void ForgetPod(std::string_view uid, env::Outbox& out);
 
   struct Query {
     std::string uid = {};
     uint64_t number = 0;
     std::vector<std::string> nodes = {};
+    // Or where evictions would make room, and of whom: `nodes` is empty.
+    bool about_victims = false;
+    std::vector<ShownVictims> victims = {};
   };
   // In place of what is being asked about the pod. REQUIRES: it is observed.
   void Ask(Query query, env::Outbox& out);
@@ -107,6 +121,8 @@ class Extenders {
       int64_t score = 0;
     };
     std::vector<Node> nodes = {};
+    bool about_victims = false;
+    std::vector<ShownVictims> victims = {};  // That are permitted.
   };
   [[nodiscard]] std::vector<Verdict> TakeVerdicts() { return std::exchange(verdicts_, {}); }
   // As the core takes it; within the bounds of words.
@@ -122,6 +138,10 @@ class Extenders {
   };
   [[nodiscard]] std::vector<Bound> TakeBound() { return std::exchange(bound_, {}); }
 
+  // The node is another by now, or gone: whatever becomes of bindings to it that are under way, no
+  // other is sent in their place.
+  void GiveUpBindingsTo(std::string_view node);
+
   // Nothing is asked any more; of each pod that was the verdict is that nobody waits for it. What
   // binds goes on.
   [[nodiscard]] std::vector<model::ExternalVerdict> WithdrawAll(Instant now, env::Outbox& out);
@@ -132,9 +152,9 @@ class Extenders {
     uint64_t calls = 0;
     uint64_t failures = 0;
   };
-  // Of each extender: filter, prioritize, bind.
-  enum class Verb : uint8_t { kFilter, kPrioritize, kBind };
-  static constexpr size_t kVerbs = 3;
+  // Of each extender.
+  enum class Verb : uint8_t { kFilter, kPrioritize, kPreempt, kBind };
+  static constexpr size_t kVerbs = 4;
   [[nodiscard]] const Counters& counters(size_t extender, Verb verb) const {
     return states_[extender].counters[static_cast<size_t>(verb)];
   }
@@ -165,13 +185,18 @@ class Extenders {
   struct State {
     Counters counters[kVerbs];
     std::string told[kVerbs];  // What the log was told last of its trouble; empty: it has none.
+    size_t questions = 0;      // Under way.
+    std::deque<env::SendRequest> waiting = {};
   };
 
   [[nodiscard]] const std::string& VerbOf(size_t extender, Verb verb) const;
   [[nodiscard]] std::string UrlOf(size_t extender, Verb verb) const;
   [[nodiscard]] std::string ArgsFor(size_t extender, const Asked& asked) const;
+  [[nodiscard]] std::string VictimArgsFor(size_t extender, const Asked& asked) const;
   uint64_t Send(Call call, std::string body, Instant not_after, env::Outbox& out);
+  void SendNext(size_t extender, env::Outbox& out);
   void Advance(const std::string& uid, env::Outbox& out);
+  void AdvanceVictims(Asked& asked, env::Outbox& out);
   void Prioritize(Asked& asked, env::Outbox& out);
   void Finish(const std::string& uid);
   void Cancel(Asked& asked, env::Outbox& out);
@@ -179,10 +204,13 @@ class Extenders {
   using Answer = Result<std::string_view>;
   void OnAnswer(env::CallId id, const Answer& answer, bool sent, env::Outbox& out);
   void OnFilter(const Call& call, const Answer& answer, env::Outbox& out);
+  void OnVictims(const Call& call, const Answer& answer, env::Outbox& out);
+  void Failed(const Call& call, const Error& error);
   void OnPriorities(const Call& call, const Answer& answer, env::Outbox& out);
   void OnBinding(env::CallId id, const Call& call, const Answer& answer, bool sent,
                  env::Outbox& out);
   [[nodiscard]] Status TakeFilter(size_t extender, std::string_view text, Asked& asked) const;
+  [[nodiscard]] Status TakeVictims(size_t extender, std::string_view text, Asked& asked) const;
   [[nodiscard]] Result<std::map<std::string, int64_t>> ScoresOf(size_t extender,
                                                                 std::string_view text) const;
   [[nodiscard]] model::NameId Words(std::string_view text, std::set<std::string>& of_verdict,
@@ -190,11 +218,14 @@ class Extenders {
 
   std::vector<ExtenderOptions> options_;  // Immutable after construction, as the next.
   bool keeps_nodes_ = false;
+  bool keeps_placed_ = false;
   std::map<std::string, Bytes, std::less<>> nodes_;
-  std::map<std::string, Pod, std::less<>> pods_;     // By uid.
-  std::map<std::string, Asked, std::less<>> asked_;  // Likewise.
+  std::map<std::string, Pod, std::less<>> pods_;      // By uid.
+  std::map<std::string, Bytes, std::less<>> placed_;  // Likewise.
+  std::map<std::string, Asked, std::less<>> asked_;   // Likewise.
   std::map<uint64_t, Call> calls_;
-  std::set<uint64_t> bindings_;
+  // Calls, and to which node. Empty: it is not bound there in another way.
+  std::map<uint64_t, std::string> bindings_;
   std::vector<Verdict> verdicts_;
   std::vector<Bound> bound_;
   std::vector<State> states_;

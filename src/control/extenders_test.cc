@@ -193,6 +193,120 @@ TEST_F(ExtendersTest, EveryFailureIsToldAndThePodTriedAgain) {
               HasSubstr(R"(berth_extender_failures_total{extender="http://e/x",verb="filter"} 9)"));
 }
 
+// ---- Victims -----------------------------------------------------------------------------------
+
+class ExtendersAboutVictims : public ExtendersTest {
+ protected:
+  // "v1" fills n1, "v2" n2; "p" is more important, and fits nowhere.
+  void Fill(std::vector<ExtenderOptions> extenders) {
+    SchedulerOptions options;
+    options.engine.preemption = true;
+    Begin(std::move(extenders), std::move(options));
+    SeePod({.name = "v1", .uid = "u1", .node = "n1", .cpu_milli = 1'000});
+    SeePod({.name = "v2", .uid = "u2", .node = "n2", .cpu_milli = 1'000});
+    SeePod({.priority = 10});
+  }
+  static ExtenderOptions Preempting(const std::string& name) {
+    ExtenderOptions extender = Extender(name);
+    extender.filter_verb.clear();
+    extender.preempt_verb = "preempt";
+    return extender;
+  }
+  // Which node its status is to name, before anybody is evicted there.
+  std::string Nominated() {
+    for (const env::SendRequest& request : rig_->inbox) {
+      const std::string_view body = request.request.body.view();
+      for (const char* node : {"n1", "n2"}) {
+        if (request.request.target.ends_with("/pods/p/status") &&
+            body.contains(fmt::format(R"("nominatedNodeName":"{}")", node)))
+          return node;
+      }
+    }
+    return "";
+  }
+};
+
+constexpr std::string_view kBothVictims =
+    R"("NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],"NumPDBViolations":0},)"
+    R"("n2":{"Pods":[{"UID":"u2"}],"NumPDBViolations":0}})";
+
+TEST_F(ExtendersAboutVictims, AreAskedByUidAndOnlyWhomTheyPermitIsEvicted) {
+  Fill({Preempting("e")});
+  const env::SendRequest asked = Take("e");
+  EXPECT_EQ(asked.request.target, "/x/preempt");
+  EXPECT_THAT(std::string(asked.request.body.view()),
+              HasSubstr(fmt::format(R"(,"NodeNameToVictims":null,{}}})", kBothVictims)));
+  Answer(asked, R"({"NodeNameToMetaVictims":{"n2":{"Pods":[{"UID":"u2"}]}}})");
+  EXPECT_EQ(Nominated(), "n2");
+  EXPECT_THAT(rig_->Get("/metrics"),
+              HasSubstr(R"(berth_extender_calls_total{extender="http://e/x",verb="preempt"} 1)"));
+}
+
+TEST_F(ExtendersAboutVictims, WhoKeepsNoNodesIsSentThePods) {
+  ExtenderOptions extender = Preempting("e");
+  extender.takes_names = false;
+  Fill({extender});
+  const std::string body(Take("e").request.body.view());
+  EXPECT_THAT(body, HasSubstr(R"("NodeNameToVictims":{"n1":{"Pods":[{"kind":"Pod",)"));
+  EXPECT_THAT(body, HasSubstr(R"("name":"v1")"));
+  EXPECT_THAT(body, HasSubstr(R"("NodeNameToMetaVictims":null})"));
+}
+
+TEST_F(ExtendersAboutVictims, EachIsAskedAboutWhatTheOneBeforeLeft) {
+  ExtenderOptions ignorable = Preempting("c");
+  ignorable.ignorable = true;
+  Fill({Preempting("a"), Preempting("b"), ignorable});
+  EXPECT_EQ(Take("b").call.value, 0u);
+  Answer(Take("a"), R"({"NodeNameToMetaVictims":{"n2":{"Pods":[{"UID":"u2"}]}}})");
+  const env::SendRequest second = Take("b");
+  EXPECT_THAT(std::string(second.request.body.view()),
+              HasSubstr(R"("NodeNameToMetaVictims":{"n2":{"Pods":[{"UID":"u2"}])"));
+  Answer(second, R"({"NodeNameToMetaVictims":{}})");
+  // Nothing is left to ask about.
+  EXPECT_EQ(Take("c").call.value, 0u);
+  EXPECT_EQ(Told(),
+            "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu. no new claims to "
+            "deallocate, preemption: no candidate node for preemption");
+}
+
+TEST_F(ExtendersAboutVictims, FailuresAreToldAndAnIgnorableOneIsAsIfItHadNotBeenAsked) {
+  Fill({Preempting("e")});
+  const std::vector<std::pair<std::string, std::string>> answers = {
+      {R"({"NodeNameToMetaVictims":{"n9":{"Pods":[{"UID":"u1"}]}}})",
+       R"(extender "http://e/x" names victims on node "n9", which it was not asked about)"},
+      {R"({"NodeNameToMetaVictims":{"n1":{"Pods":[]}}})",
+       R"(expected at least one victim pod on node "n1")"},
+      {"3", "answer of http://e/x/preempt: the answer is not an object"}};
+  for (const auto& [body, wrong] : answers) {
+    Answer(Take("e"), body);
+    EXPECT_EQ(Told(), "SchedulerError: " + wrong);
+    rig_->Pass(Duration::Seconds(10));
+  }
+  ExtenderOptions ignorable = Preempting("i");
+  ignorable.ignorable = true;
+  Fill({ignorable});
+  Answer(Take("i"), "3", 500);
+  EXPECT_NE(Nominated(), "");
+}
+
+// Those that wait have all of their time-out left.
+TEST_F(ExtendersTest, NoMoreQuestionsAreUnderWayThanThereAreConnections) {
+  Begin({Extender("e")});
+  for (int i = 0; i < 18; ++i)
+    SeePod({.name = fmt::format("p{}", i), .uid = fmt::format("u{}", i)});
+  std::vector<env::SendRequest> asked;
+  for (env::SendRequest one = Take("e"); one.call.value != 0; one = Take("e"))
+    asked.push_back(std::move(one));
+  EXPECT_EQ(asked.size(), Extenders::kQuestionsMax);
+  // A pod that is gone makes way for another, and one that waits no longer for none.
+  rig_->Event("pods", "DELETED", PodJson({.name = "p0", .uid = "u0", .version = 900}));
+  rig_->Event("pods", "DELETED", PodJson({.name = "p17", .uid = "u17", .version = 901}));
+  EXPECT_NE(Take("e").call.value, 0u);
+  EXPECT_EQ(Take("e").call.value, 0u);
+  Answer(asked[1], std::string(kBoth));
+  EXPECT_EQ(Take("e").call.value, 0u);
+}
+
 TEST_F(ExtendersTest, TheLogTellsOfTroubleOnceNotForEachPod) {
   Begin({Extender("e")});
   for (int i = 0; i < 5; ++i) SeePod({.name = fmt::format("p{}", i), .uid = fmt::format("u{}", i)});
@@ -370,6 +484,15 @@ class BindingExtendersTest : public ExtendersTest {
     Answer(TakeRead(), PodJson({.version = ++version_, .node = node}));
   }
 };
+
+// The node went while the extender was at it: nothing more is sent there.
+TEST_F(BindingExtendersTest, AnIgnorableOnesFailureIsNoReasonToBindToANodeThatWent) {
+  const env::SendRequest bind = Decide(/*ignorable=*/true);
+  rig_->Event("nodes", "DELETED", NodeJson("n1", 102));
+  Answer(bind, R"({"Error":"x"})");
+  EXPECT_EQ(Placed(), "");
+  EXPECT_NE(TakeRead().call.value, 0u);
+}
 
 TEST_F(BindingExtendersTest, ItBindsAndTheApiServerIsNotAsked) {
   const env::SendRequest bind = Decide();

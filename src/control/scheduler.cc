@@ -493,6 +493,7 @@ void Scheduler::RemoveNode(Instant now, const client::ObjectEvent& event, env::O
   Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
   if (extenders_) extenders_->ForgetNode(event.name);
   left_out_.erase(event.name);
+  if (extenders_) extenders_->GiveUpBindingsTo(event.name);
   for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
     Withdrawn(now, attempt);
   }

@@ -14,10 +14,16 @@ namespace berth::control {
 void Scheduler::NoteAsking(const client::ObjectEvent& event, bool waits, api::Pod& pod,
                            model::PodUpsert& facts, env::Outbox& out) {
   const uint32_t interested = waits ? extenders_->InterestedIn(*pod.spec) : 0;
-  if (interested == 0) return extenders_->ForgetPod(event.uid, out);
+  if (interested == 0) {
+    extenders_->ForgetPod(event.uid, out);
+    if (!pod.node_name.empty() && !facts.terminal)
+      extenders_->ObservePlaced(event.uid, event.object);
+    return;
+  }
   extenders_->ObservePod(event.uid, event.object, interested);
   if (!extenders_->AreAsked(interested)) return;
   facts.asks = true;
+  facts.asks_about_victims = extenders_->AreAskedAboutVictims(interested);
   facts.looks = LooksOf(event.object.view());
 }
 
@@ -29,6 +35,13 @@ void Scheduler::AskExtenders(const model::Plan& plan, env::Outbox& out) {
     asked.nodes.reserve(query.nodes.size());
     for (const model::NodeId node : query.nodes)
       asked.nodes.emplace_back(state.NameOf(state.nodes().name(node)));
+    asked.about_victims = !query.victims.empty();
+    for (const model::NodeVictims& one : query.victims) {
+      ShownVictims shown{.node = std::string(state.NameOf(one.node)),
+                         .pdb_violations = one.pdb_violations};
+      for (const model::OwnerId victim : one.pods) shown.uids.emplace_back(state.UidOf(victim));
+      asked.victims.push_back(std::move(shown));
+    }
     extenders_->Ask(std::move(asked), out);
   }
 }
@@ -45,7 +58,8 @@ void Scheduler::OnVerdict(Instant now, const Extenders::Verdict& verdict, env::O
   const model::VerdictTable::Row* asked =
       pod.valid() ? state.verdicts().Find(state.pods().at(pod).uid) : nullptr;
   // About another question than stands now.
-  if (asked == nullptr || asked->answered || asked->query != verdict.query) return;
+  if (asked == nullptr || !state.verdicts().IsAsked(state.pods().at(pod).uid)) return;
+  if ((verdict.about_victims ? asked->victims_query : asked->query) != verdict.query) return;
   if (!verdict.failure.empty()) {
     ++counters_.errors;
     metrics_.Refused(SchedulerOf(pod));

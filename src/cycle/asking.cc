@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "cycle/best_node.h"
 #include "cycle/engine.h"
 #include "model/backoff.h"
+#include "place/preempt.h"
 
 // Pods that extenders are asked about: when, and what becomes of what they say
 // (docs/design/0028-extenders.md).
@@ -20,13 +22,19 @@ using model::PodId;
 
 namespace {
 
-// What was permitted longer ago is asked about anew.
+// What was permitted longer ago is asked about anew; of members of a group, whose last is answered
+// long after the first, when no answer came for that long, and at the latest after:
 constexpr Duration kVerdictHolds = Duration::Seconds(10);
+constexpr Duration kVerdictOfMemberHolds = Duration::Minutes(5);
 
 // Nothing tells what happens inside an extender: whom it refused is asked about again after as
 // long, though nothing happened in the cluster.
 constexpr Duration kRecheckInitial = Duration::Seconds(5);
 constexpr Duration kRecheckMax = Duration::Seconds(60);
+
+// Nodes that are proposed for evictions, the cheapest: so many, or a tenth of all, as upstream
+// (minCandidateNodesAbsolute, minCandidateNodesPercentage).
+constexpr size_t kCandidatesLeast = 100;
 
 }  // namespace
 
@@ -112,6 +120,7 @@ void Engine::ServeAsking(LineId id, Instant now, Plan& plan) {
   if (TryAsking(pod, plan)) return;
   WhyNoEviction futile;
   if (lines_.line(id).kind == LineKind::kPreempting) {
+    if (AskAboutVictims(pod, plan)) return;
     futile = Preempt(pod, plan);
     // What it looked at may have taken decisions of this plan back, which makes room.
     if (!futile || TryAsking(pod, plan)) return;
@@ -144,9 +153,81 @@ void Engine::Ask(PodId pod, std::vector<NodeId> nodes, Plan& plan) {
                           .nodes = std::move(nodes)});
 }
 
-// As many as can be asked about: by priority, and who was refused least often, so that no pod's
-// turn is taken by those that are asked about again and again.
-void Engine::ServeNextToAsk() {
+// ---- Victims -----------------------------------------------------------------------------------
+
+// What extenders said of whom the pod may evict; null: they were not asked, or evictions go on that
+// began by what they said.
+const std::vector<model::NodeVictims>* Engine::PermittedVictims(PodId pod) const {
+  const model::Pod& row = state_.pods().at(pod);
+  if (!row.asks_about_victims || EvictionsGoOn(pod)) return nullptr;
+  return state_.verdicts().VictimsFor(row.uid);
+}
+
+// Whether extenders are asked whom it may evict, before anybody is.
+bool Engine::AskAboutVictims(PodId pod, Plan& plan) {
+  if (!state_.pods().at(pod).asks_about_victims || EvictionsGoOn(pod) ||
+      PermittedVictims(pod) != nullptr)
+    return false;
+  const size_t most = std::max<size_t>(kCandidatesLeast, state_.nodes().present_count() / 10);
+  const std::vector<place::PricedPreemption> found =
+      place::FindPreemptions(state_, options_.evaluator, pod, most, preemption_scratch_);
+  // Where what leaves already makes room nobody is to be evicted: that is the cheapest.
+  if (found.empty() || found.front().preemption.victims.empty()) return false;
+  lines_.Remove(state_, pod);
+  DropRecheck(pod);
+  if (!MayAskMore()) {
+    to_ask_.insert(pod);
+    return true;
+  }
+  model::ExternalQuery query{.pod = pod, .pod_uid = state_.pods().at(pod).uid};
+  for (const place::PricedPreemption& one : found) {
+    model::NodeVictims victims{.node = state_.nodes().name(one.preemption.node),
+                               .pods = {},
+                               .pdb_violations = one.preemption.pdb_violations};
+    for (const PodId victim : one.preemption.victims)
+      victims.pods.push_back(state_.pods().at(victim).uid);
+    query.victims.push_back(std::move(victims));
+  }
+  query.query = state_.AskAboutVictims(pod, query.victims);
+  plan.queries.push_back(std::move(query));
+  return true;
+}
+
+// What those would cost now.
+std::optional<place::PricedPreemption> Engine::PriceOf(PodId pod,
+                                                       const model::NodeVictims& permitted) const {
+  const NodeId node = state_.nodes().Find(permitted.node);
+  if (!node.valid() || !state_.nodes().present(node)) return std::nullopt;
+  std::vector<PodId> victims;
+  for (const model::OwnerId uid : permitted.pods) {
+    victims.push_back(state_.pods().FindUid(uid));
+    if (!victims.back().valid()) return std::nullopt;
+  }
+  std::optional<place::PricedPreemption> priced =
+      place::PriceOf(state_, options_.evaluator, pod, node, victims, preemption_scratch_);
+  // Their word counts, as upstream.
+  if (priced)
+    priced->cost.violations = priced->preemption.pdb_violations = permitted.pdb_violations;
+  return priced;
+}
+
+place::Preemption Engine::FindPermittedPreemption(
+    PodId pod, const std::vector<model::NodeVictims>& permitted) const {
+  std::optional<place::PricedPreemption> best;
+  for (const model::NodeVictims& one : permitted) {
+    std::optional<place::PricedPreemption> priced = PriceOf(pod, one);
+    if (priced && (!best || priced->cost < best->cost)) best = std::move(priced);
+  }
+  if (best) return std::move(best->preemption);
+  place::Preemption none;
+  none.refusal.bar = model::PreemptionBar::kExtenders;
+  return none;
+}
+
+// As many as can be asked about: by priority, and who was refused, or whose extender failed, least
+// often, so that no pod's turn is taken by those that are asked about again and again. Those that
+// have come back of themselves meanwhile stand behind.
+void Engine::ServeNextToAsk(Plan& plan) {
   if (to_ask_.empty() || !MayAskMore()) return;
   std::vector<PodId> next(to_ask_.begin(), to_ask_.end());
   const size_t room = options_.queries_max - state_.verdicts().asked_count();
@@ -154,13 +235,20 @@ void Engine::ServeNextToAsk() {
   std::ranges::partial_sort(next, next.begin() + last, [&](PodId a, PodId b) {
     const model::Pod& x = state_.pods().at(a);
     const model::Pod& y = state_.pods().at(b);
-    if (x.priority == y.priority && x.attempts != y.attempts) return x.attempts < y.attempts;
+    const uint32_t of_x = x.attempts + x.errors;
+    const uint32_t of_y = y.attempts + y.errors;
+    if (x.priority == y.priority && of_x != of_y) return of_x < of_y;
     return WaitingLines::PodBefore(state_, a, b);
   });
   next.resize(static_cast<size_t>(last));
   for (const PodId pod : next) {
     Sync(pod);
     SyncGroupOf(pod);
+    // Who is promised a node is asked about that one.
+    if (!lines_.contains(pod) || state_.PromiseOf(pod).valid()) continue;
+    Asking found = LookAsking(pod);
+    if (!found.choice.node.valid() && !found.unasked.empty())
+      Ask(pod, std::move(found.unasked), plan);
   }
 }
 
@@ -225,9 +313,18 @@ void Engine::EndRechecks(Instant now) {
 // was asked about. Whether answers are to come: the group is tried then.
 bool Engine::AskMembers(GroupId g, bool all, Instant now, Plan& plan) {
   bool awaits = false;
-  for (const PodId pod : MembersToPlace(g)) {
+  const std::vector<PodId> members = MembersToPlace(g);
+  Instant last;
+  for (const PodId pod : members) {
+    const model::VerdictTable::Row* row = state_.verdicts().Find(state_.pods().at(pod).uid);
+    if (row != nullptr && row->answered) last = std::max(last, row->at);
+  }
+  for (const PodId pod : members) {
     if (!Asks(pod)) continue;
-    ForgetOldVerdict(pod, now);
+    const model::VerdictTable::Row* row = state_.verdicts().Find(state_.pods().at(pod).uid);
+    const bool old = row != nullptr && row->answered &&
+                     (now - last > kVerdictHolds || now - row->at > kVerdictOfMemberHolds);
+    if (old) state_.ForgetVerdict(pod);
     const Asking found = LookAsking(pod);
     if (found.unasked.empty() || (!all && found.choice.node.valid())) continue;
     state_.ForgetVerdict(pod);

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +67,10 @@ class Asking : public ::testing::Test {
       std::string line = pod(query.pod) + " ?";
       for (const model::NodeId node : query.nodes)
         line += " " + std::string(state.NameOf(state.nodes().name(node)));
+      for (const model::NodeVictims& one : query.victims) {
+        line += " " + std::string(state.NameOf(one.node)) + " without";
+        for (const model::OwnerId uid : one.pods) line += " " + pod(state.pods().FindUid(uid));
+      }
       out.push_back(std::move(line));
       queries_[pod(query.pod)] = query.query;
     }
@@ -82,6 +88,31 @@ class Asking : public ::testing::Test {
       if (!one.why.empty()) fact.nodes.back().why = v.names.Intern(one.why);
     }
     engine_.Apply(fact);
+  }
+  using Victims = std::vector<std::pair<std::string, std::vector<std::string>>>;
+  // By node, of those that may be evicted.
+  void AnswerVictims(const std::string& pod, const Victims& said, Ends end = Ends::kAnswered) {
+    model::ExternalVerdict fact{.uid = "uid-" + pod,
+                                .query = queries_.at(pod),
+                                .end = end,
+                                .about_victims = true,
+                                .at = now_};
+    for (const auto& [node, pods] : said) {
+      fact.victims.push_back({.node = engine_.vocabulary().names.Intern(node), .uids = {}});
+      for (const std::string& victim : pods) fact.victims.back().uids.push_back("uid-" + victim);
+    }
+    engine_.Apply(fact);
+  }
+  // "node: victims" of the last cycle's evictions.
+  [[nodiscard]] Lines Evicted() const {
+    Lines out;
+    const model::State& state = engine_.state();
+    for (const model::PreemptDecision& one : plan_.preemptions) {
+      out.push_back(std::string(state.NameOf(one.node_name)) + ":");
+      for (const auto& victim : one.victims)
+        out.back() += " " + std::string(state.KeyOf(state.pods().at(victim.pod).key).substr(8));
+    }
+    return out;
   }
   [[nodiscard]] std::vector<model::Reason> Why(const std::string& pod) const {
     return WhyNot(engine_.state(), engine_.evaluator(), engine_.state().FindPod("uid-" + pod))
@@ -205,6 +236,23 @@ TEST_F(Asking, WhoIsRefusedAgainAndAgainTakesNobodysTurn) {
   EXPECT_THAT(Cycle(), ElementsAre("old4 -> n1", "important ? n1"));
 }
 
+// One extender of several is away: pods of the others get their turn.
+TEST_F(Asking, WhoseExtenderFailsTakeNobodysTurn) {
+  Node("n1");
+  for (const char* name : {"old1", "old2", "old3", "old4"}) Ask({.name = name, .created = 1});
+  EXPECT_THAT(Cycle(), ElementsAre("old1 ? n1", "old2 ? n1"));
+  Ask({.name = "new", .created = 9});
+  for (const char* name : {"old1", "old2"}) Answer(name, {}, Ends::kFailed);
+  EXPECT_THAT(Cycle(), ElementsAre("old3 ? n1", "old4 ? n1"));
+  for (const char* name : {"old3", "old4"}) Answer(name, {}, Ends::kFailed);
+  // The first two are due again, and older.
+  EXPECT_THAT(Cycle(Duration::Seconds(2)), ElementsAre("new ? n1", "old1 ? n1"));
+  Ask({.name = "newer", .created = 10});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  Answer("old1", {}, Ends::kFailed);
+  EXPECT_THAT(Cycle(), ElementsAre("newer ? n1"));
+}
+
 TEST_F(Asking, AfterAFailureThePodBacksOffAndIsAskedAboutAgain) {
   Node("n1");
   Ask({.name = "p"});
@@ -311,6 +359,110 @@ TEST_F(Asking, APromiseThatExtendersPermitIsTaken) {
   EXPECT_THAT(Cycle(), ElementsAre("p -> n1"));
 }
 
+// ---- Victims -----------------------------------------------------------------------------------
+
+class AskingAboutVictims : public Asking {
+ protected:
+  // v1 alone on n1, v2 and v3 on n2.
+  AskingAboutVictims() {
+    Node("n1", 200);
+    Node("n2", 200);
+    Put({.name = "v1", .cpu = 200, .priority = 3}, "n1");
+    Put({.name = "v2", .priority = 1}, "n2");
+    Put({.name = "v3", .priority = 2}, "n2");
+  }
+  void AskIt(TestPod pod = {.name = "p", .cpu = 200, .priority = 10}) {
+    pod.asks_about_victims = true;
+    Ask(std::move(pod));
+  }
+  static constexpr const char* kQuestion = "p ? n2 without v3 v2 n1 without v1";
+};
+
+TEST_F(AskingAboutVictims, NobodyIsEvictedBeforeExtendersPermitIt) {
+  AskIt();
+  EXPECT_THAT(Cycle(), ElementsAre(kQuestion));
+  EXPECT_THAT(plan_.preemptions, IsEmpty());
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(plan_.preemptions, IsEmpty());
+  // What the scheduler alone would have chosen is not permitted.
+  AnswerVictims("p", {{"n1", {"v1"}}});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(Evicted(), ElementsAre("n1: v1"));
+  // Evictions that began go on unasked.
+  Put({.name = "v1", .cpu = 200, .priority = 3, .terminating = true}, "n1");
+  AskIt({.name = "p", .cpu = 200, .priority = 10, .nominated = "n1"});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_TRUE(engine_.state().PromiseOf(engine_.state().FindPod("uid-p")).valid());
+  engine_.Apply(model::PodRemove{.uid = "uid-v1"});
+  EXPECT_THAT(Cycle(), ElementsAre("p ? n1"));
+  Answer("p", {{.node = "n1"}});
+  EXPECT_THAT(Cycle(), ElementsAre("p -> n1"));
+}
+
+TEST_F(AskingAboutVictims, OfNodesThatArePermittedTheCheapestIsTaken) {
+  AskIt();
+  EXPECT_THAT(Cycle(), ElementsAre(kQuestion));
+  AnswerVictims("p", {{"n1", {"v1"}}, {"n2", {"v3", "v2"}}});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(Evicted(), ElementsAre("n2: v3 v2"));
+}
+
+TEST_F(AskingAboutVictims, ExtendersMayWantMoreEvictedAndNotFewer) {
+  Node("n2", 300);
+  Put({.name = "v4"}, "n2");
+  AskIt();
+  EXPECT_THAT(Cycle(), ElementsAre("p ? n2 without v2 v4 n1 without v1"));
+  // One alone doesn't make enough room.
+  AnswerVictims("p", {{"n2", {"v4"}}});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(plan_.preemptions, IsEmpty());
+  EXPECT_THAT(Cycle(Duration::Seconds(6)), ElementsAre("p ? n2 without v2 v4 n1 without v1"));
+  AnswerVictims("p", {{"n2", {"v2", "v3", "v4"}}});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(Evicted(), ElementsAre("n2: v3 v2 v4"));
+}
+
+TEST_F(AskingAboutVictims, WhoAreNotThereAreOthersOrMayNotBeEvictedMakeNoRoom) {
+  Put({.name = "high", .priority = 20}, "n1");
+  Node("n1", 300);
+  AskIt();
+  EXPECT_THAT(Cycle(), ElementsAre(kQuestion));
+  AnswerVictims("p", {{"n1", {"v1", "high"}}, {"n2", {"v2", "v3", "nobody"}}});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(plan_.preemptions, IsEmpty());
+  ASSERT_EQ(plan_.refusals.size(), 1u);
+  EXPECT_EQ(plan_.refusals[0].preemption->bar, model::PreemptionBar::kExtenders);
+  EXPECT_THAT(Cycle(Duration::Seconds(6)), ElementsAre(kQuestion));
+  // Another that was made meanwhile is not who was meant.
+  AnswerVictims("p", {{"n1", {"v1"}}});
+  engine_.Apply(model::PodRemove{.uid = "uid-v1"});
+  Put({.name = "w1", .cpu = 200, .priority = 3}, "n1");
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(plan_.preemptions, IsEmpty());
+}
+
+TEST_F(AskingAboutVictims, AfterAFailureOrALostLeaseTheyAreAskedAnew) {
+  AskIt();
+  EXPECT_THAT(Cycle(), ElementsAre(kQuestion));
+  AnswerVictims("p", {}, Ends::kWithdrawn);
+  EXPECT_THAT(Cycle(), ElementsAre(kQuestion));
+  AnswerVictims("p", {}, Ends::kFailed);
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(Cycle(Duration::Seconds(1)), ElementsAre(kQuestion));
+  // An answer about nodes is none to it.
+  Answer("p", {{.node = "n1"}});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  AskIt({.name = "p", .cpu = 200, .priority = 10, .looks = 2});
+  EXPECT_THAT(Cycle(), ElementsAre(kQuestion));
+}
+
+TEST_F(AskingAboutVictims, WhereWhatLeavesMakesRoomNobodyIsAsked) {
+  Put({.name = "v1", .cpu = 200, .priority = 3, .terminating = true}, "n1");
+  AskIt();
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(Evicted(), ElementsAre("n1:"));
+}
+
 // ---- Members of groups -------------------------------------------------------------------------
 
 class AskingGangs : public Asking {
@@ -372,6 +524,19 @@ TEST_F(AskingGangs, MoreThanAreAskedAboutAtOnceTakeTurns) {
     Answer(pod, {{.node = "n1"}, {.node = "n2"}, {.node = "n3"}});
   }
   EXPECT_THAT(Cycle(), ElementsAre("c ? n1 n2 n3"));
+  Answer("c", {{.node = "n1"}, {.node = "n2"}, {.node = "n3"}});
+  EXPECT_THAT(Cycle(), ElementsAre("a -> n1", "b -> n2", "c -> n3"));
+}
+
+// With few who are asked about at once the first are answered long before the last.
+TEST_F(AskingGangs, WhatWasPermittedHoldsUntilTheLastOfThemIsAnswered) {
+  Node("n3", 100);
+  engine_.Apply(FactsOf(engine_.vocabulary(), TestGroup{.name = "g", .min_member = 3}));
+  Ask({.name = "c", .created = 3, .group = "g"});
+  EXPECT_THAT(Cycle(), ElementsAre("a ? n1 n2 n3", "b ? n1 n2 n3"));
+  for (const char* pod : {"a", "b"}) Answer(pod, {{.node = "n1"}, {.node = "n2"}, {.node = "n3"}});
+  EXPECT_THAT(Cycle(), ElementsAre("c ? n1 n2 n3"));
+  EXPECT_THAT(Cycle(Duration::Seconds(11)), IsEmpty());
   Answer("c", {{.node = "n1"}, {.node = "n2"}, {.node = "n3"}});
   EXPECT_THAT(Cycle(), ElementsAre("a -> n1", "b -> n2", "c -> n3"));
 }
@@ -457,6 +622,7 @@ class History {
                                               .priority = i % 3,
                                               .group = i > 4 ? "g" : "",
                                               .asks = i % 4 != 0,
+                                              .asks_about_victims = i % 4 == 1,
                                               .looks = static_cast<uint64_t>(Draw(1, 3))}));
   }
   void Settle(size_t at) {
@@ -470,7 +636,7 @@ class History {
         .at = now_});
   }
   void Say(size_t at) {
-    const auto [uid, query, nodes] = asked_[at];
+    const auto [uid, query, nodes, victims] = asked_[at];
     // Some answers come twice.
     if (well_ || Draw(0, 4) != 0) asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(at));
     model::ExternalVerdict fact{.uid = uid, .query = query, .at = now_};
@@ -484,7 +650,29 @@ class History {
                             .unresolvable = Draw(0, 2) == 0,
                             .score = Draw(0, 100)});
     }
+    fact.about_victims = nodes.empty();
+    for (const auto& [node, uids] : victims) {
+      if (Draw(0, 3) == 0) continue;
+      model::ExternalVerdict::Victims said{.node = node, .uids = uids};
+      // More than it takes, perhaps one that is nowhere.
+      const std::string more = "uid-" + Key(Draw(0, 8));
+      if (Draw(0, 3) == 0 && std::ranges::find(uids, more) == uids.end()) said.uids.push_back(more);
+      if (fact.end == Ends::kAnswered)
+        permitted_[uid].insert(std::set<std::string>(said.uids.begin(), said.uids.end()));
+      fact.victims.push_back(std::move(said));
+    }
     engine_.Apply(fact);
+  }
+  // Whom extenders don't permit to be evicted nobody evicts who asks them.
+  void CheckVictims(const model::Plan& plan) {
+    const model::State& state = engine_.state();
+    for (const model::PreemptDecision& one : plan.preemptions) {
+      const model::Pod& row = state.pods().at(one.pod);
+      if (!row.asks_about_victims || row.group.valid() || one.victims.empty()) continue;
+      std::set<std::string> victims;
+      for (const auto& victim : one.victims) victims.emplace(state.UidOf(victim.uid));
+      RC_ASSERT(permitted_[std::string(state.UidOf(row.uid))].contains(victims));
+    }
   }
   void Cycle() {
     now_ = now_ + Duration::Milliseconds(Draw(0, 3000));
@@ -493,11 +681,18 @@ class History {
     for (const model::BindDecision& bind : plan.binds)
       open_.emplace_back(state.UidOf(bind.pod_uid));
     for (const model::ExternalQuery& query : plan.queries) {
-      RC_ASSERT(!query.nodes.empty());
+      RC_ASSERT(query.nodes.empty() != query.victims.empty());
       std::vector<model::NameId> nodes;
       for (const model::NodeId node : query.nodes) nodes.push_back(state.nodes().name(node));
-      asked_.push_back({std::string(state.UidOf(query.pod_uid)), query.query, std::move(nodes)});
+      Victims victims;
+      for (const model::NodeVictims& one : query.victims) {
+        for (const model::OwnerId victim : one.pods)
+          victims[one.node].emplace_back(state.UidOf(victim));
+      }
+      asked_.push_back({std::string(state.UidOf(query.pod_uid)), query.query, std::move(nodes),
+                        std::move(victims)});
     }
+    CheckVictims(plan);
     RC_ASSERT(state.verdicts().asked_count() <= kQueriesMax);
     const Lines findings = model::Audit(state);
     if (!findings.empty()) RC_FAIL(findings.front());
@@ -505,15 +700,18 @@ class History {
     RC_ASSERT(engine_.counters().missed_wakes == 0u);
   }
 
+  using Victims = std::map<model::NameId, std::vector<std::string>>;
   struct Open {
     std::string uid;
     uint64_t query;
     std::vector<model::NameId> nodes;
+    Victims victims;
   };
   Engine engine_{{.preemption = true, .queries_max = kQueriesMax}};
   Instant now_ = Instant::FromSeconds(1000);
   bool well_ = false;  // Whatever is asked is answered, and what is decided comes true.
   std::vector<Open> asked_;
+  std::map<std::string, std::set<std::set<std::string>>> permitted_;  // By uid of who asks.
   std::vector<std::string> open_;  // Uids of pods whose bindings are under way.
 };
 

@@ -117,7 +117,7 @@ Plan Engine::Cycle(Instant now) {
   ReleasePartly(now, plan);
   // 2. What happened to nodes wakes the lines that may now fit there.
   WakeTouched(now);
-  ServeNextToAsk();
+  ServeNextToAsk(plan);
   // 3. Queues let groups in, and who waited for their quota stands in line. Holders of reservations
   // come first, on the node they were promised.
   TakeQuota(plan);

@@ -390,6 +390,12 @@ class Engine {
   void ServeAsking(LineId line, Instant now, model::Plan& plan);
   [[nodiscard]] bool MustAskAbout(model::PodId pod, model::NodeId node) const;
   void Ask(model::PodId pod, std::vector<model::NodeId> nodes, model::Plan& plan);
+  bool AskAboutVictims(model::PodId pod, model::Plan& plan);
+  [[nodiscard]] const std::vector<model::NodeVictims>* PermittedVictims(model::PodId pod) const;
+  [[nodiscard]] std::optional<place::PricedPreemption> PriceOf(
+      model::PodId pod, const model::NodeVictims& permitted) const;
+  [[nodiscard]] place::Preemption FindPermittedPreemption(
+      model::PodId pod, const std::vector<model::NodeVictims>& permitted) const;
   void SetRecheck(model::PodId pod, uint32_t attempts, Instant now);
   void DropRecheck(model::PodId pod);
   void HastenRechecks();
@@ -397,7 +403,7 @@ class Engine {
   [[nodiscard]] bool MayAskMore() const {
     return state_.verdicts().asked_count() < options_.queries_max;
   }
-  void ServeNextToAsk();
+  void ServeNextToAsk(model::Plan& plan);
   bool AskMembers(model::GroupId group, bool all, Instant now, model::Plan& plan);
   [[nodiscard]] bool AwaitsVerdictOfAny(model::GroupId group) const;
   void SetRechecks(model::GroupId group, Instant now);
@@ -407,6 +413,7 @@ class Engine {
   [[nodiscard]] LineKind KindOf(model::PodId pod) const;
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
+  [[nodiscard]] bool EvictionsGoOn(model::PodId pod) const;
   [[nodiscard]] bool BacksOff(model::PodId pod) const;
   [[nodiscard]] bool IsJudged(model::PodId pod) const;
   void JudgePromise(model::PodId pod, Instant now, model::Plan& plan);

@@ -50,6 +50,11 @@ LineKind Engine::KindOf(PodId pod) const {
 }
 
 bool Engine::EvictionsHelp(PodId pod, NodeId node) const {
+  if (const std::vector<model::NodeVictims>* permitted = PermittedVictims(pod)) {
+    return std::ranges::any_of(*permitted, [&](const model::NodeVictims& one) {
+      return one.node == state_.nodes().name(node) && PriceOf(pod, one).has_value();
+    });
+  }
   return place::FindPreemptionOn(state_, options_.evaluator, pod, node, preemption_scratch_)
              .answer == place::PreemptionAnswer::kHelps;
 }
@@ -84,7 +89,9 @@ void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
     return;
   }
   const bool evicts = MayEvict(pod);
-  if (held || in_gang || !evicts || !EvictionsHelp(pod, node))
+  // Of other evictions than those that began extenders are asked first.
+  const bool asks_first = state_.pods().at(pod).asks_about_victims && !EvictionsGoOn(pod);
+  if (held || in_gang || !evicts || asks_first || !EvictionsHelp(pod, node))
     return RevokePromise(pod, WhyNotKept(pod), plan);
   if (waits) Preempt(pod, plan);
 }
@@ -177,17 +184,24 @@ bool Engine::EvictionsBegan(PodId pod, NodeId node) const {
   return false;
 }
 
+// Whether they began on the node that the pod is promised.
+bool Engine::EvictionsGoOn(PodId pod) const {
+  const ClaimId promise = state_.PromiseOf(pod);
+  return promise.valid() && EvictionsBegan(pod, state_.ledger().claim(promise).account.node());
+}
+
 // Evictions that began on the node that it is promised go on, although others cost less by now:
 // after a restart they are those that were decided before. Without any, a nomination is a hint that
 // evicts nobody whom the choice between all nodes would spare.
 place::Preemption Engine::FindPreemption(PodId pod) const {
-  const ClaimId promise = state_.PromiseOf(pod);
-  const NodeId node = promise.valid() ? state_.ledger().claim(promise).account.node() : NodeId{};
-  if (node.valid() && EvictionsBegan(pod, node)) {
-    place::NodePreemption there =
-        place::FindPreemptionOn(state_, options_.evaluator, pod, node, preemption_scratch_);
+  if (EvictionsGoOn(pod)) {
+    place::NodePreemption there = place::FindPreemptionOn(
+        state_, options_.evaluator, pod,
+        state_.ledger().claim(state_.PromiseOf(pod)).account.node(), preemption_scratch_);
     if (there.answer == place::PreemptionAnswer::kHelps) return std::move(there.preemption);
   }
+  if (const std::vector<model::NodeVictims>* permitted = PermittedVictims(pod))
+    return FindPermittedPreemption(pod, *permitted);
   return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
 }
 

@@ -85,6 +85,7 @@ struct TestPod {
   std::string profile;              // Its scheduler's name.
   bool careless = false;            // Asks for none of the amounts and ports that it is charged.
   bool asks = false;                // Extenders are asked about it.
+  bool asks_about_victims = false;  // Likewise, of whom it evicts.
   uint64_t looks = 1;               // To them.
 };
 
@@ -242,6 +243,7 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
   facts.labels = model::PodLabelsText("default", pod.labels);
   facts.preempts = !pod.never;
   facts.asks = pod.asks && pod.node.empty();
+  facts.asks_about_victims = pod.asks_about_victims;
   facts.looks = facts.asks ? pod.looks : 0;
   facts.disrupted = pod.marked;
   facts.deletion_deadline = Instant::FromSeconds(pod.deadline);

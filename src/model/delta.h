@@ -84,6 +84,7 @@ struct PodUpsert {
   // It waits, and extenders are asked about it: what they see of it, as a hash. What was said of
   // one that looked otherwise doesn't count.
   bool asks = false;
+  bool asks_about_victims = false;  // Before it evicts anybody, too.
   uint64_t looks = 0;
 };
 
@@ -168,7 +169,16 @@ struct ExternalVerdict {
   uint64_t query = 0;
   End end = End::kAnswered;
   std::vector<NodeVerdict> nodes = {};  // Answered. Distinct.
-  Instant at;                           // When it came.
+  // Or it was about victims, and answered: on distinct nodes, by uid. One whose victims are not all
+  // known counts as not named.
+  struct Victims {
+    NameId node;
+    std::vector<std::string> uids = {};
+    uint32_t pdb_violations = 0;
+  };
+  bool about_victims = false;
+  std::vector<Victims> victims = {};
+  Instant at;  // When it came.
 };
 
 using Delta =

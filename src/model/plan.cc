@@ -141,6 +141,7 @@ std::string Print(const PreemptionRefusal& refusal, const State& state) {
   if (refusal.bar == PreemptionBar::kPolicy) return "; preempts nobody";
   if (refusal.bar == PreemptionBar::kVictimsToLeave) return "; victims are to leave";
   if (refusal.bar == PreemptionBar::kVictimsTerminating) return "; victims leave";
+  if (refusal.bar == PreemptionBar::kExtenders) return "; no victims that extenders permit";
   std::string text = fmt::format("; evictions 0/{}", refusal.nodes_count);
   if (refusal.not_helpful > 0) text += fmt::format(", {} not helpful", refusal.not_helpful);
   if (refusal.no_victims > 0) text += fmt::format(", {} no victims", refusal.no_victims);
@@ -253,6 +254,8 @@ void Plan::AddTo(Hasher& hasher) const {
   for (const ExternalQuery& q : queries) {
     hasher.Add(q.pod.value).Add(q.pod_uid.value).Add(q.query).Add(q.nodes.size());
     for (const NodeId node : q.nodes) hasher.Add(node.value);
+    hasher.Add(q.victims.size());
+    for (const NodeVictims& one : q.victims) one.AddTo(hasher);
   }
   for (const PodId pod : nominations) hasher.Add(pod.value);
   for (const GroupId group : groups) hasher.Add(group.value);
@@ -296,6 +299,8 @@ std::string Print(const Plan& plan, const State& state) {
     text += fmt::format("ask {}:", state.KeyOf(state.pods().at(q.pod).key));
     for (const NodeId node : q.nodes)
       text += fmt::format(" {}", state.NameOf(state.nodes().name(node)));
+    for (const NodeVictims& one : q.victims)
+      text += fmt::format(" {} without {}", state.NameOf(one.node), one.pods.size());
     text += '\n';
   }
   for (const PodId pod : plan.nominations) {

@@ -13,6 +13,7 @@
 #include "model/ledger.h"
 #include "model/reason.h"
 #include "model/topology_refusal.h"
+#include "model/verdicts.h"
 
 namespace berth::model {
 
@@ -53,7 +54,9 @@ struct ExternalQuery {
   PodId pod;
   OwnerId pod_uid;
   uint64_t query = 0;
-  std::vector<NodeId> nodes;  // That it fits, in the order of NodeTable::rank.
+  std::vector<NodeId> nodes = {};  // That it fits, in the order of NodeTable::rank.
+  // Or: where it would fit without these. Then `nodes` is empty.
+  std::vector<NodeVictims> victims = {};
   bool operator==(const ExternalQuery&) const = default;
 };
 
@@ -63,6 +66,7 @@ enum class PreemptionBar : uint8_t {
   kPolicy,              // Its preemptionPolicy is Never.
   kVictimsToLeave,      // Pods are to leave the node that it is promised; none is deleted yet.
   kVictimsTerminating,  // They leave.
+  kExtenders,           // They permit no node's.
 };
 
 // Why no eviction makes room for a pod: of all nodes, how many for which reason.

@@ -13,6 +13,7 @@ void Pod::AddTo(Hasher& hasher) const {
       .Add(pin.volumes.value)
       .Add(pin.asker.value)
       .Add(looks)
+      .Add(asks_about_victims)
       .Add(node.value)
       .Add(nominated.value)
       .Add(creation.ns)

@@ -65,11 +65,12 @@ struct Pod {
   Instant start;              // status.startTime; zero: unknown.
   Instant deletion_deadline;  // When the grace of its deletion is over; zero: it is not deleted.
   PodLabelsId labels;
-  KeyId group;         // Invalid: it stands for itself.
-  NameId role;         // In its group.
-  OwnerId job;         // Whose pod it is, if that is a Job; invalid: none.
-  NameId pod_set;      // Of the job's workload, by its label; invalid: it says none.
-  uint64_t looks = 0;  // PodUpsert::looks
+  KeyId group;                      // Invalid: it stands for itself.
+  NameId role;                      // In its group.
+  OwnerId job;                      // Whose pod it is, if that is a Job; invalid: none.
+  NameId pod_set;                   // Of the job's workload, by its label; invalid: it says none.
+  uint64_t looks = 0;               // PodUpsert::looks
+  bool asks_about_victims = false;  // PodUpsert::asks_about_victims
   int32_t priority = 0;
   DeviceSlots devices;  // Of a bound pod: from the Binding annotation.
   bool ours = true;     // We are to place it.

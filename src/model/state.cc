@@ -338,7 +338,8 @@ namespace {
 bool WaitsAsBefore(const Pod& before, const Pod& pod) {
   const auto asks = [](const Pod& p) {
     return std::tuple(p.class_id, p.charge, p.charge_scoring, p.pin, p.node, p.nominated,
-                      p.creation, p.group, p.role, p.job, p.pod_set, p.priority, p.looks);
+                      p.creation, p.group, p.role, p.job, p.pod_set, p.priority, p.looks,
+                      p.asks_about_victims);
   };
   const auto stands = [](const Pod& p) {
     return std::tuple(p.ours, p.gated, p.terminating, p.terminal, p.preempts, p.promised, p.slot,
@@ -403,6 +404,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   }
   pod.pin = facts.pin;
   pod.pin.asker = facts.asks ? pod.uid : OwnerId{};
+  pod.asks_about_victims = facts.asks && facts.asks_about_victims;
   if (Assign(pod.looks, facts.looks) || !facts.asks) verdicts_.Erase(pod.uid);
   TakeAsTold(facts, pod);
   // Whom an eviction on the node takes first depends on it, but for who is evicted.
@@ -662,6 +664,7 @@ void State::DropPod(PodId pod, Cause cause) {
   NoteMember(pod);
   pods_.Remove(pod);
   verdicts_.Erase(row.uid);
+  verdicts_.ForgetVictim(row.uid);
   doubtful_.erase(row.uid);
   if (!kept) uids_.Release(row.uid);
   keys_.Release(row.key);
@@ -875,11 +878,32 @@ uint64_t State::Ask(PodId pod, std::span<const NodeId> nodes) {
   return verdicts_.Ask(pods_.at(pod).uid, std::move(names));
 }
 
+uint64_t State::AskAboutVictims(PodId pod, const std::vector<NodeVictims>& proposed) {
+  CHECK(pods_.at(pod).asks_about_victims);
+  return verdicts_.AskAboutVictims(pods_.at(pod).uid, proposed);
+}
+
+std::vector<NodeVictims> State::KnownVictims(const ExternalVerdict& facts) const {
+  std::vector<NodeVictims> out;
+  for (const ExternalVerdict::Victims& one : facts.victims) {
+    NodeVictims known{.node = one.node, .pods = {}, .pdb_violations = one.pdb_violations};
+    for (const std::string& uid : one.uids) {
+      if (const PodId pod = FindPod(uid); pod.valid()) known.pods.push_back(pods_.at(pod).uid);
+    }
+    if (known.pods.size() == one.uids.size()) out.push_back(std::move(known));
+  }
+  return out;
+}
+
 void State::ApplyVerdict(const ExternalVerdict& facts) {
   const PodId id = FindPod(facts.uid);
   if (!id.valid()) return;
   Pod& pod = pods_.mutable_at(id);
-  if (!verdicts_.Answer(pod.uid, facts.query, facts.at, facts.nodes)) return;
+  const bool taken =
+      facts.about_victims
+          ? verdicts_.AnswerAboutVictims(pod.uid, facts.query, facts.at, KnownVictims(facts))
+          : verdicts_.Answer(pod.uid, facts.query, facts.at, facts.nodes);
+  if (!taken) return;
   changed_pods_.push_back(id);
   if (facts.end == ExternalVerdict::End::kAnswered) return;
   verdicts_.Erase(pod.uid);

@@ -273,6 +273,8 @@ class State {
   // Extenders are being asked whether the pod may go to the nodes: the query's number, which its
   // ExternalVerdict brings back. REQUIRES: it asks (Pin::asker).
   uint64_t Ask(PodId pod, std::span<const NodeId> nodes);
+  // The same of whom it is to evict. REQUIRES: it asks about that, and no answer is on its way.
+  uint64_t AskAboutVictims(PodId pod, const std::vector<NodeVictims>& proposed);
   // What extenders said of the pod is too old.
   void ForgetVerdict(PodId pod) { verdicts_.Erase(pods_.at(pod).uid); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
@@ -442,6 +444,7 @@ class State {
   void ApplyRead(const BindRead& facts);
   void ApplyBudget(const BudgetUpsert& facts);
   void ApplyVerdict(const ExternalVerdict& facts);
+  [[nodiscard]] std::vector<NodeVictims> KnownVictims(const ExternalVerdict& facts) const;
   void ApplyRefused(const PreemptionRefused& facts);
   void ApplyStands(const NominationStands& facts);
   [[nodiscard]] Claim PromiseFor(const Placement& placement) const;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace berth::model {
 namespace {
 
@@ -52,6 +54,47 @@ TEST(VerdictTableTest, ForgetsAPodAndCountsTheRest) {
   EXPECT_EQ(table.asked_count(), 1u);
   EXPECT_FALSE(table.Answer(kPod, query, kNow, {}));
   EXPECT_EQ(table.Find(kPod), nullptr);
+}
+
+constexpr OwnerId kVictim{11};
+constexpr OwnerId kOtherVictim{12};
+
+TEST(VerdictTableTest, WhoIsToBeEvictedIsAskedBesideWhatIsKnownOfNodes) {
+  VerdictTable table;
+  EXPECT_TRUE(table.Answer(kPod, table.Ask(kPod, {kA}), kNow, {{.node = kA, .permitted = true}}));
+  EXPECT_EQ(table.VictimsFor(kPod), nullptr);
+  const uint64_t query = table.AskAboutVictims(
+      kPod, {{.node = kA, .pods = {kVictim}}, {.node = kB, .pods = {kVictim}}});
+  EXPECT_TRUE(table.IsAsked(kPod));
+  EXPECT_EQ(table.asked_count(), 1u);
+  EXPECT_EQ(table.VictimsFor(kPod), nullptr);
+  EXPECT_TRUE(table.Of(kPod, kA)->permitted);
+  EXPECT_FALSE(table.AnswerAboutVictims(kPod, query + 1, kNow, {}));
+  EXPECT_FALSE(table.Answer(kPod, query, kNow, {}));
+  // Of a node that was not asked about, and of one without victims, nothing is taken.
+  const std::vector<NodeVictims> said = {
+      {.node = kB, .pods = {kVictim, kOtherVictim}, .pdb_violations = 1},
+      {.node = kOther, .pods = {kVictim}},
+      {.node = kA, .pods = {}}};
+  EXPECT_TRUE(table.AnswerAboutVictims(kPod, query, kNow, said));
+  EXPECT_FALSE(table.AnswerAboutVictims(kPod, query, kNow, said));
+  EXPECT_EQ(*table.VictimsFor(kPod), std::vector<NodeVictims>{said.front()});
+  EXPECT_EQ(table.asked_count(), 0u);
+  EXPECT_EQ(table.Find(kPod)->at, kNow);
+  // Its id may be another's by now.
+  table.ForgetVictim(kOtherVictim);
+  EXPECT_TRUE(table.VictimsFor(kPod)->empty());
+  table.Ask(kPod, {kA});
+  EXPECT_EQ(table.VictimsFor(kPod), nullptr);
+}
+
+TEST(VerdictTableTest, OfAPodThatFitsNowhereVictimsAreAllThatIsAsked) {
+  VerdictTable table;
+  table.AskAboutVictims(kPod, {{.node = kA, .pods = {kVictim}}});
+  EXPECT_TRUE(table.IsAsked(kPod));
+  EXPECT_EQ(table.Of(kPod, kA), nullptr);
+  table.Erase(kPod);
+  EXPECT_EQ(table.asked_count(), 0u);
 }
 
 }  // namespace

@@ -82,6 +82,24 @@ class Search {
     return PreemptionAnswer::kHelps;
   }
 
+  // As Ask, with these evicted and nobody else. REQUIRES: no fixed refusal.
+  bool AskWith(NodeId n, std::span<const model::PodId> victims, Cost& cost) {
+    if (LacksWhoItWants(n)) return false;
+    Gather(n);
+    Room room = RoomOf(n);
+    size_t found = 0;
+    for (Victim& victim : scratch_.victims) {
+      victim.evicted = std::ranges::find(victims, victim.pod) != victims.end();
+      if (!victim.evicted) continue;
+      ++found;
+      TakeOut(room, victim, +1);
+    }
+    if (found != victims.size() || !Fits(n, room)) return false;
+    cost = {};
+    CostOf(n, cost);
+    return true;
+  }
+
   void Tell(NodeId n, const Cost& cost, Preemption& out) {
     out.node = n;
     out.victims.clear();
@@ -677,6 +695,49 @@ Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
 Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
                           model::PodId preemptor, PreemptionScratch& scratch) {
   return FindPreemption(state, evaluator, PreemptorOf(state, preemptor), scratch);
+}
+
+std::vector<PricedPreemption> FindPreemptions(const model::State& state, const Evaluator& evaluator,
+                                              model::PodId pod, size_t most,
+                                              PreemptionScratch& scratch) {
+  std::vector<PricedPreemption> out;
+  const Preemptor preemptor = PreemptorOf(state, pod);
+  if (!preemptor.preempts || most == 0) return out;
+  Search search(state, preemptor, scratch);
+  scratch.known.clear();
+  Recall(state, evaluator, preemptor, Evictions::kOfLowerPriority, scratch);
+  CollectBounds(state, search, scratch);
+  while (!scratch.bounds.empty()) {
+    const PreemptionScratch::Bound next = scratch.bounds.front();
+    if (out.size() == most && out.back().cost <= next.cost) break;
+    std::ranges::pop_heap(scratch.bounds, std::greater<>(), &PreemptionScratch::Bound::cost);
+    scratch.bounds.pop_back();
+    model::Verdict verdict;
+    Cost cost;
+    if (search.Ask(next.node, {}, verdict, cost) != PreemptionAnswer::kHelps) continue;
+    if (out.size() == most && out.back().cost <= cost) continue;
+    const auto at = std::ranges::upper_bound(out, cost, {}, &PricedPreemption::cost);
+    const auto made = out.insert(at, PricedPreemption{.cost = cost, .preemption = {}});
+    search.Tell(next.node, cost, made->preemption);
+    if (out.size() > most) out.pop_back();
+  }
+  scratch.known.clear();
+  return out;
+}
+
+std::optional<PricedPreemption> PriceOf(const model::State& state, const Evaluator& evaluator,
+                                        model::PodId pod, NodeId node,
+                                        std::span<const model::PodId> victims,
+                                        PreemptionScratch& scratch) {
+  const Preemptor preemptor = PreemptorOf(state, pod);
+  const FixedRefusal fixed =
+      evaluator.FixedRefusalOn(state, preemptor.class_id, node, preemptor.pin);
+  if (!preemptor.preempts || fixed.kind != ReasonKind::kNone) return std::nullopt;
+  Search search(state, preemptor, scratch);
+  PricedPreemption out;
+  if (!search.AskWith(node, victims, out.cost)) return std::nullopt;
+  search.Tell(node, out.cost, out.preemption);
+  return out;
 }
 
 Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator,

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/time.h"
@@ -131,6 +133,26 @@ enum class Evictions : uint8_t { kNone, kOfLowerPriority };
 // The same with nobody evicted, whatever the pod's policy is.
 [[nodiscard]] Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator,
                                         const Preemptor& preemptor, PreemptionScratch& scratch);
+
+// One node's, of several.
+struct PricedPreemption {
+  PreemptionCost cost;
+  Preemption preemption;
+};
+// Each node on which evictions make room for the pod, in the order above, at most so many. Its
+// policy counts.
+[[nodiscard]] std::vector<PricedPreemption> FindPreemptions(const model::State& state,
+                                                            const Evaluator& evaluator,
+                                                            model::PodId preemptor, size_t most,
+                                                            PreemptionScratch& scratch);
+// The room that these victims make on the node, whoever chose them; nothing: it is not enough, or
+// one of them is not there or may not be evicted for the pod. What it costs but for violations of
+// budgets, of which is told.
+[[nodiscard]] std::optional<PricedPreemption> PriceOf(const model::State& state,
+                                                      const Evaluator& evaluator,
+                                                      model::PodId preemptor, model::NodeId node,
+                                                      std::span<const model::PodId> victims,
+                                                      PreemptionScratch& scratch);
 
 // Whether the pod fits on the node once all that is releasing has left, beside what others of at
 // least its priority are promised there, or as if they were promised nothing. O(promises there).

@@ -405,6 +405,37 @@ RC_GTEST_PROP(PreemptTest, TheChoiceIsTheRulesOnEveryCluster, ()) {
   for (int i = 0; i < 20; ++i) Compare(DrawCluster());
 }
 
+// Goal: several nodes are told in the order in which one is chosen, and what victims cost that
+// others chose is what they cost as its own choice. Method: each node alone.
+RC_GTEST_PROP(PreemptTest, SeveralAreTheCheapestInTheirOrder, ()) {
+  const Cluster c = DrawCluster();
+  const model::State state = StateOf(c);
+  const model::PodId pod = state.FindPod("up");
+  PreemptionScratch scratch;
+  std::vector<PricedPreemption> all;
+  for (uint32_t row = 0; row < state.nodes().size(); ++row) {
+    const model::NodeId n{row};
+    if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
+    const NodePreemption there = FindPreemptionOn(state, Evaluator(), pod, n, scratch);
+    if (there.answer != PreemptionAnswer::kHelps) continue;
+    const auto priced = PriceOf(state, Evaluator(), pod, n, there.preemption.victims, scratch);
+    if (!priced) continue;  // Its refusal stands before evictions.
+    RC_ASSERT(priced->preemption.victims == there.preemption.victims);
+    all.push_back(*priced);
+    all.back().cost.violations = there.preemption.pdb_violations;
+  }
+  std::ranges::sort(all, {}, &PricedPreemption::cost);
+  for (const size_t most : {size_t{1}, size_t{2}, all.size() + 1}) {
+    const std::vector<PricedPreemption> got =
+        FindPreemptions(state, Evaluator(), pod, most, scratch);
+    RC_ASSERT(got.size() == std::min(most, all.size()));
+    for (size_t i = 0; i < got.size(); ++i) {
+      RC_ASSERT(got[i].cost == all[i].cost);
+      RC_ASSERT(got[i].preemption.victims == all[i].preemption.victims);
+    }
+  }
+}
+
 // Goal: a scratch that followed the state answers as a fresh one. Method: pods come, change and go,
 // nodes change size, promises are made and the log is trimmed between two questions, and what is
 // summed up is caught up with ahead of some.

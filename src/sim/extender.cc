@@ -17,6 +17,7 @@ control::ExtenderOptions SimulatedExtender() {
           .path = "",
           .filter_verb = "filter",
           .prioritize_verb = "prioritize",
+          .preempt_verb = "preempt",
           .weight = 2,
           .takes_names = true};
 }
@@ -24,6 +25,11 @@ control::ExtenderOptions SimulatedExtender() {
 std::string ExtenderAnswer(const env::HttpRequest& request, bool refuses) {
   const Result<api::Json> parsed = codec::ParseJson(request.body.view());
   CHECK(parsed.has_value());
+  if (request.target == "/preempt") {
+    const api::Json permitted =
+        refuses ? api::Json(api::JsonObject{}) : parsed->at("NodeNameToMetaVictims");
+    return codec::PrintJson(api::JsonObject{{"NodeNameToMetaVictims", permitted}});
+  }
   const api::JsonArray& nodes = parsed->at("NodeNames").as_array();
   if (request.target == "/filter") {
     api::JsonObject failed;

@@ -358,6 +358,8 @@ std::string PreemptionText(const model::PreemptionRefusal& refusal, const model:
     return begin + "not eligible due to preemptionPolicy=Never.";
   if (refusal.bar == model::PreemptionBar::kVictimsTerminating)
     return begin + "not eligible due to a terminating pod on the nominated node.";
+  if (refusal.bar == model::PreemptionBar::kExtenders)
+    return begin + "no candidate node for preemption";
   return begin + NodesText(refusal.nodes_count, refusal.reasons,
                            {{"Preemption is not helpful for scheduling", refusal.not_helpful},
                             {"No preemption victims found for incoming pod", refusal.no_victims}},

@@ -135,6 +135,36 @@ def failing(test):
     test.true(scheduler.process.text().count("connection refused") <= 2, "the log tells of trouble once for each")
 
 
+@case("nobody is evicted whom an extender does not permit", needs=RUN, seconds=15)
+def victims(test):
+    names, spec = nodes_of(test, 2)
+    for name in names:
+        test.create(test.path("pods"), objects.pod(f"low-{name}", cpu="3", nodeName=name, terminationGracePeriodSeconds=0,
+                                                   tolerations=[TOLERATION]))
+    priority = test.unique("important")
+    test.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": priority}, "value": 100})
+    test.cleanups.append(lambda: test.http("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{priority}"))
+    permitted = {}
+
+    def decide(verb, arguments):
+        asked = arguments["NodeNameToMetaVictims"]
+        test.equal(arguments["NodeNameToVictims"], None, "victims of who is told uids")
+        return {"NodeNameToMetaVictims": {name: asked[name] for name in asked if name in permitted}}
+
+    extender = Extender(test, decide)
+    scheduler = Scheduler(test, extender.settings(filterVerb="", preemptVerb="preempt"))
+    test.create(test.path("pods"), objects.pod("important", cpu="3", priorityClassName=priority, **scheduler.spec(**spec)))
+    test.unschedulable("important", "preemption: no candidate node for preemption")
+    uids = {name: test.pod(f"low-{name}")["metadata"]["uid"] for name in names}
+    _, arguments = extender.calls[0]
+    test.equal(arguments["NodeNameToMetaVictims"],
+               {name: {"Pods": [{"UID": uids[name]}], "NumPDBViolations": 0} for name in names}, "what it is asked")
+    permitted[names[1]] = True
+    # Nothing happens in the cluster that tells.
+    test.placed("important", names[1])
+    test.true(test.exists(test.path("pods") + f"/low-{names[0]}"), "the other stays")
+
+
 @case("what a file says of extenders is explained, and what is not supported keeps berth from starting",
       on=("embedded",))
 def explained(test):
@@ -142,11 +172,13 @@ def explained(test):
     ran = test.berth("run", f"--check-config={write_configuration(test, 'a', [good])}")
     test.match(r"honoured +extenders\[0\]\.filterVerb: filter\n", ran.stdout)
     test.match("berth can run by it", ran.stdout)
-    file = write_configuration(test, "a", [good, good | {"preemptVerb": "preempt"}])
+    file = write_configuration(test, "a", [good, good | {"httpTimeout": "-2s"}])
     ran = test.berth("run", f"--check-config={file}", status=1)
-    test.match(r"not supported +extenders\[1\]\.preemptVerb: preempt", ran.stdout)
+    test.match(r"not supported +extenders\[1\]\.httpTimeout: -2s", ran.stdout)
     ran = test.berth("run", f"--kubeconfig={test.cluster.kubeconfig}", f"--config={file}", status=1)
-    test.match(r"extenders\[1\]\.preemptVerb: preempt: not supported", ran.stderr)
+    test.match(r"extenders\[1\]\.httpTimeout: -2s: not supported", ran.stderr)
     file = write_configuration(test, "a", [good])
     ran = test.berth("run", f"--kubeconfig={test.cluster.kubeconfig}", f"--config={file}", "--quota", status=1)
     test.match("--quota: extenders of --config are not asked", ran.stderr)
+    ran = test.berth("up", "--in-memory", "--listen=127.0.0.1:0", f"--config={file}", status=1)
+    test.match("gives out quota, too: extenders of --config are not asked", ran.stderr)
