@@ -198,17 +198,13 @@ std::optional<place::PricedPreemption> Engine::PriceOf(PodId pod,
                                                        const model::NodeVictims& permitted) const {
   const NodeId node = state_.nodes().Find(permitted.node);
   if (!node.valid() || !state_.nodes().present(node)) return std::nullopt;
-  std::vector<PodId> victims;
+  // Their word on budgets counts, as upstream.
+  place::Preemption chosen{.node = node, .victims = {}, .pdb_violations = permitted.pdb_violations};
   for (const model::OwnerId uid : permitted.pods) {
-    victims.push_back(state_.pods().FindUid(uid));
-    if (!victims.back().valid()) return std::nullopt;
+    chosen.victims.push_back(state_.pods().FindUid(uid));
+    if (!chosen.victims.back().valid()) return std::nullopt;
   }
-  std::optional<place::PricedPreemption> priced =
-      place::PriceOf(state_, options_.evaluator, pod, node, victims, preemption_scratch_);
-  // Their word counts, as upstream.
-  if (priced)
-    priced->cost.violations = priced->preemption.pdb_violations = permitted.pdb_violations;
-  return priced;
+  return place::PriceOf(state_, options_.evaluator, pod, chosen, preemption_scratch_);
 }
 
 place::Preemption Engine::FindPermittedPreemption(

@@ -726,17 +726,17 @@ std::vector<PricedPreemption> FindPreemptions(const model::State& state, const E
 }
 
 std::optional<PricedPreemption> PriceOf(const model::State& state, const Evaluator& evaluator,
-                                        model::PodId pod, NodeId node,
-                                        std::span<const model::PodId> victims,
+                                        model::PodId pod, const Preemption& chosen,
                                         PreemptionScratch& scratch) {
   const Preemptor preemptor = PreemptorOf(state, pod);
   const FixedRefusal fixed =
-      evaluator.FixedRefusalOn(state, preemptor.class_id, node, preemptor.pin);
+      evaluator.FixedRefusalOn(state, preemptor.class_id, chosen.node, preemptor.pin);
   if (!preemptor.preempts || fixed.kind != ReasonKind::kNone) return std::nullopt;
   Search search(state, preemptor, scratch);
   PricedPreemption out;
-  if (!search.AskWith(node, victims, out.cost)) return std::nullopt;
-  search.Tell(node, out.cost, out.preemption);
+  if (!search.AskWith(chosen.node, chosen.victims, out.cost)) return std::nullopt;
+  out.cost.violations = chosen.pdb_violations;
+  search.Tell(chosen.node, out.cost, out.preemption);
   return out;
 }
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/time.h"
@@ -145,13 +144,13 @@ struct PricedPreemption {
                                                             const Evaluator& evaluator,
                                                             model::PodId preemptor, size_t most,
                                                             PreemptionScratch& scratch);
-// The room that these victims make on the node, whoever chose them; nothing: it is not enough, or
-// one of them is not there or may not be evicted for the pod. What it costs but for violations of
-// budgets, of which is told.
+// The room that the victims of `chosen` make on its node, whoever chose them; nothing: it is not
+// enough, or one of them is not there or may not be evicted for the pod. What it costs but for
+// violations of budgets, which are those of `chosen`.
 [[nodiscard]] std::optional<PricedPreemption> PriceOf(const model::State& state,
                                                       const Evaluator& evaluator,
-                                                      model::PodId preemptor, model::NodeId node,
-                                                      std::span<const model::PodId> victims,
+                                                      model::PodId preemptor,
+                                                      const Preemption& chosen,
                                                       PreemptionScratch& scratch);
 
 // Whether the pod fits on the node once all that is releasing has left, beside what others of at

@@ -418,11 +418,10 @@ RC_GTEST_PROP(PreemptTest, SeveralAreTheCheapestInTheirOrder, ()) {
     if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
     const NodePreemption there = FindPreemptionOn(state, Evaluator(), pod, n, scratch);
     if (there.answer != PreemptionAnswer::kHelps) continue;
-    const auto priced = PriceOf(state, Evaluator(), pod, n, there.preemption.victims, scratch);
+    const auto priced = PriceOf(state, Evaluator(), pod, there.preemption, scratch);
     if (!priced) continue;  // Its refusal stands before evictions.
     RC_ASSERT(priced->preemption.victims == there.preemption.victims);
     all.push_back(*priced);
-    all.back().cost.violations = there.preemption.pdb_violations;
   }
   std::ranges::sort(all, {}, &PricedPreemption::cost);
   for (const size_t most : {size_t{1}, size_t{2}, all.size() + 1}) {
