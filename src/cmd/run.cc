@@ -26,6 +26,7 @@
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
 #include "cmd/version.h"
+#include "config/effects.h"
 #include "config/scheduler_configuration.h"
 #include "control/operated_scheduler.h"
 #include "controllers/controllers.h"
@@ -43,7 +44,6 @@
 namespace berth::cmd {
 namespace {
 
-constexpr int kCallsInFlightMax = 48;
 constexpr int kConnectionsSpare = 4;
 // Answers of an API server that is so busy with ours take longer than it takes to gather some.
 constexpr int kGatherCallsMin = 8;
@@ -353,8 +353,8 @@ int Run(const cli::RunOptions& options) {
   }
   // As many calls as there are connections: what waits, waits where it can be taken back when the
   // lease is lost.
-  setup.client.calls_in_flight_max = kCallsInFlightMax;
-  endpoint->transport.connections_max = kCallsInFlightMax + kConnectionsSpare;
+  setup.client.calls_in_flight_max = config::kCallsInFlightMax;
+  endpoint->transport.connections_max = config::kCallsInFlightMax + kConnectionsSpare;
   endpoint->transport.gather_calls_min = kGatherCallsMin;
   const config::LeaderElection election =
       Combined(configuration->scheduler ? configuration->scheduler->leader_election

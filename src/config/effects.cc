@@ -139,10 +139,10 @@ void TellClient(const ClientConnection& of, Teller tell) {
   if (!of.accept_content_types.empty())
     tell.Add("acceptContentTypes", of.accept_content_types, kWithoutEffect, kJson);
   tell.Add("contentType", of.content_type, kWithoutEffect, kJson);
-  constexpr std::string_view kWindow =
-      "not the rate but the number of calls under way is bounded: 48";
-  tell.Add("qps", Shown(of.qps), kWithoutEffect, kWindow);
-  tell.Add("burst", Shown(of.burst), kWithoutEffect, kWindow);
+  const std::string window = fmt::format(
+      "not the rate but the number of calls under way is bounded: {}", kCallsInFlightMax);
+  tell.Add("qps", Shown(of.qps), kWithoutEffect, window);
+  tell.Add("burst", Shown(of.burst), kWithoutEffect, window);
 }
 
 struct Told {

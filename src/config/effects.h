@@ -35,6 +35,9 @@ struct Setting {
 // What keeps berth from running by it: a line for each setting that is refused.
 [[nodiscard]] std::vector<std::string> Refusals(const std::vector<Setting>& settings);
 
+// How many calls `berth run` has under way at most, where kube-scheduler bounds their rate.
+inline constexpr int kCallsInFlightMax = 48;
+
 // Beside cpu, memory, ephemeral-storage and pods, how many different resources all profiles may
 // score, and how many topology spread constraints a profile may add: more are refused.
 inline constexpr size_t kScoredResourcesMax = 32;

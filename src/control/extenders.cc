@@ -204,36 +204,25 @@ void Extenders::Ask(Query query, env::Outbox& out) {
   Advance(uid, out);
 }
 
-// On to the next filter, or what follows when there is none.
+// On to the next that is asked about what the last left, or what follows when there is none.
 void Extenders::Advance(const std::string& uid, env::Outbox& out) {
   Asked& asked = asked_.at(uid);
   CHECK(asked.calls.empty());
-  if (asked.query.about_victims) {
-    AdvanceVictims(asked, out);
-    if (asked.calls.empty()) Finish(uid);
-    return;
-  }
-  for (; asked.next < options_.size() && !asked.query.nodes.empty(); ++asked.next) {
+  const bool about_victims = asked.query.about_victims;
+  const Verb verb = about_victims ? Verb::kPreempt : Verb::kFilter;
+  const bool any_left = about_victims ? !asked.query.victims.empty() : !asked.query.nodes.empty();
+  for (; asked.next < options_.size() && any_left; ++asked.next) {
     const bool interested = (asked.interested >> asked.next & 1) != 0;
-    if (!interested || options_[asked.next].filter_verb.empty()) continue;
-    asked.calls.insert(Send({.extender = asked.next, .verb = Verb::kFilter, .uid = uid},
-                            ArgsFor(asked.next, asked), Instant::Never(), out));
+    if (!interested || VerbOf(asked.next, verb).empty()) continue;
+    asked.calls.insert(
+        Send({.extender = asked.next, .verb = verb, .uid = uid},
+             about_victims ? VictimArgsFor(asked.next, asked) : ArgsFor(asked.next, asked),
+             Instant::Never(), out));
     return;
   }
   // Of one node no score matters.
   if (asked.query.nodes.size() > 1) Prioritize(asked, out);
   if (asked.calls.empty()) Finish(uid);
-}
-
-void Extenders::AdvanceVictims(Asked& asked, env::Outbox& out) {
-  for (; asked.next < options_.size() && !asked.query.victims.empty(); ++asked.next) {
-    const bool interested = (asked.interested >> asked.next & 1) != 0;
-    if (!interested || options_[asked.next].preempt_verb.empty()) continue;
-    asked.calls.insert(
-        Send({.extender = asked.next, .verb = Verb::kPreempt, .uid = asked.query.uid},
-             VictimArgsFor(asked.next, asked), Instant::Never(), out));
-    return;
-  }
 }
 
 void Extenders::Prioritize(Asked& asked, env::Outbox& out) {
@@ -360,9 +349,8 @@ void Extenders::OnAnswer(env::CallId id, const Answer& answer, bool sent, env::O
   --states_[call.extender].questions;
   SendNext(call.extender, out);
   asked_.find(call.uid)->second.calls.erase(id.value);
-  if (call.verb == Verb::kFilter) return OnFilter(call, answer, out);
-  if (call.verb == Verb::kPreempt) return OnVictims(call, answer, out);
-  OnPriorities(call, answer, out);
+  if (call.verb == Verb::kPrioritize) return OnPriorities(call, answer, out);
+  OnLeft(call, answer, out);
 }
 
 // Trouble is told of when it begins, is another, and ends: not with every pod.
@@ -382,10 +370,17 @@ void Extenders::Note(const Call& call, const std::string& failure, env::Outbox& 
   }
 }
 
-void Extenders::OnFilter(const Call& call, const Answer& answer, env::Outbox& out) {
+// Of one of several that are asked one after the other: what it left is the next one's question.
+void Extenders::OnLeft(const Call& call, const Answer& answer, env::Outbox& out) {
   Asked& asked = asked_.at(call.uid);
-  const Status taken =
-      answer ? TakeFilter(call.extender, *answer, asked) : Status(std::unexpected(answer.error()));
+  Status taken;
+  if (!answer) {
+    taken = std::unexpected(answer.error());
+  } else if (asked.query.about_victims) {
+    taken = TakeVictims(call.extender, *answer, asked);
+  } else {
+    taken = TakeFilter(call.extender, *answer, asked);
+  }
   Note(call, taken ? "" : taken.error().message, out);
   if (!taken && !options_[call.extender].ignorable) return Failed(call, taken.error());
   ++asked.next;
@@ -400,43 +395,6 @@ void Extenders::Failed(const Call& call, const Error& error) {
                        .failure = error.message,
                        .about_victims = asked.query.about_victims});
   asked_.erase(call.uid);
-}
-
-void Extenders::OnVictims(const Call& call, const Answer& answer, env::Outbox& out) {
-  Asked& asked = asked_.at(call.uid);
-  const Status taken =
-      answer ? TakeVictims(call.extender, *answer, asked) : Status(std::unexpected(answer.error()));
-  Note(call, taken ? "" : taken.error().message, out);
-  if (!taken && !options_[call.extender].ignorable) return Failed(call, taken.error());
-  ++asked.next;
-  Advance(call.uid, out);
-}
-
-// Likewise.
-Status Extenders::TakeVictims(size_t extender, std::string_view text, Asked& asked) const {
-  Result<std::vector<ShownVictims>> read = ReadPreemptionAnswer(text);
-  if (!read) {
-    return Fail(read.error().code, fmt::format("answer of {}: {}", UrlOf(extender, Verb::kPreempt),
-                                               read.error().message));
-  }
-  std::set<std::string_view> known;
-  for (const ShownVictims& one : asked.query.victims) known.insert(one.node);
-  for (const ShownVictims& one : *read) {
-    if (!known.contains(one.node)) {
-      return Fail(
-          ErrorCode::kInvalid,
-          fmt::format("extender \"{}\" names victims on node \"{}\", which it was not asked "
-                      "about",
-                      options_[extender].url, one.node));
-    }
-    if (one.uids.empty() && !options_[extender].ignorable) {
-      return Fail(ErrorCode::kInvalid,
-                  fmt::format("expected at least one victim pod on node \"{}\"", one.node));
-    }
-  }
-  std::erase_if(*read, [](const ShownVictims& one) { return one.uids.empty(); });
-  asked.query.victims = *std::move(read);
-  return {};
 }
 
 // Nothing is changed by an answer that is none.
@@ -476,6 +434,33 @@ Status Extenders::TakeFilter(size_t extender, std::string_view text, Asked& aske
     asked.refused.emplace(name, std::move(node));
   }
   nodes = std::move(left);
+  return {};
+}
+
+// Likewise.
+Status Extenders::TakeVictims(size_t extender, std::string_view text, Asked& asked) const {
+  Result<std::vector<ShownVictims>> read = ReadPreemptionAnswer(text);
+  if (!read) {
+    return Fail(read.error().code, fmt::format("answer of {}: {}", UrlOf(extender, Verb::kPreempt),
+                                               read.error().message));
+  }
+  std::set<std::string_view> known;
+  for (const ShownVictims& one : asked.query.victims) known.insert(one.node);
+  for (const ShownVictims& one : *read) {
+    if (!known.contains(one.node)) {
+      return Fail(
+          ErrorCode::kInvalid,
+          fmt::format("extender \"{}\" names victims on node \"{}\", which it was not asked "
+                      "about",
+                      options_[extender].url, one.node));
+    }
+    if (one.uids.empty() && !options_[extender].ignorable) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("expected at least one victim pod on node \"{}\"", one.node));
+    }
+  }
+  std::erase_if(*read, [](const ShownVictims& one) { return one.uids.empty(); });
+  asked.query.victims = *std::move(read);
   return {};
 }
 

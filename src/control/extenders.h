@@ -54,7 +54,8 @@ struct ExtenderOptions {
 // Asked about victims: preempt of the 1st, of the 2nd about what the 1st left, and so on.
 //
 // What is asked is an output and what is answered an input: nothing waits. A question ends with its
-// extender's time-out; how many there are at once is up to who asks. A copyable value.
+// extender's time-out; how many there are at once is up to who asks, and how many of them are on
+// their way is bounded for each extender. A copyable value.
 class Extenders {
  public:
   static constexpr size_t kExtendersMax = 32;  // Bits of a mask.
@@ -196,15 +197,13 @@ class Extenders {
   uint64_t Send(Call call, std::string body, Instant not_after, env::Outbox& out);
   void SendNext(size_t extender, env::Outbox& out);
   void Advance(const std::string& uid, env::Outbox& out);
-  void AdvanceVictims(Asked& asked, env::Outbox& out);
   void Prioritize(Asked& asked, env::Outbox& out);
   void Finish(const std::string& uid);
   void Cancel(Asked& asked, env::Outbox& out);
   void Note(const Call& call, const std::string& failure, env::Outbox& out);
   using Answer = Result<std::string_view>;
   void OnAnswer(env::CallId id, const Answer& answer, bool sent, env::Outbox& out);
-  void OnFilter(const Call& call, const Answer& answer, env::Outbox& out);
-  void OnVictims(const Call& call, const Answer& answer, env::Outbox& out);
+  void OnLeft(const Call& call, const Answer& answer, env::Outbox& out);
   void Failed(const Call& call, const Error& error);
   void OnPriorities(const Call& call, const Answer& answer, env::Outbox& out);
   void OnBinding(env::CallId id, const Call& call, const Answer& answer, bool sent,

@@ -165,8 +165,9 @@ const std::vector<model::NodeVictims>* Engine::PermittedVictims(PodId pod) const
 
 // Whether extenders are asked whom it may evict, before anybody is.
 bool Engine::AskAboutVictims(PodId pod, Plan& plan) {
-  if (!state_.pods().at(pod).asks_about_victims || EvictionsGoOn(pod) ||
-      PermittedVictims(pod) != nullptr)
+  const model::Pod& row = state_.pods().at(pod);
+  if (!row.asks_about_victims || EvictionsGoOn(pod) ||
+      state_.verdicts().VictimsFor(row.uid) != nullptr)
     return false;
   const size_t most = std::max<size_t>(kCandidatesLeast, state_.nodes().present_count() / 10);
   const std::vector<place::PricedPreemption> found =
@@ -179,7 +180,7 @@ bool Engine::AskAboutVictims(PodId pod, Plan& plan) {
     to_ask_.insert(pod);
     return true;
   }
-  model::ExternalQuery query{.pod = pod, .pod_uid = state_.pods().at(pod).uid};
+  model::ExternalQuery query{.pod = pod, .pod_uid = row.uid};
   for (const place::PricedPreemption& one : found) {
     model::NodeVictims victims{.node = state_.nodes().name(one.preemption.node),
                                .pods = {},

@@ -8,7 +8,7 @@ import time
 import scheduler
 import scheduler_rows as rows
 
-CONNECTIONS = (4, 8, 16, 36, 52, 64)
+CONNECTIONS = (4, 8, 16, 36, scheduler.LIMIT_CONNECTIONS, 64)
 PODS = "/api/v1/pods"
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -70,8 +70,9 @@ class Measured:
 def write_rows(bench, prepared, pods):
     """Each on a copy of its own."""
     orders = [(f"a binding and an event a pod by turns, {count} connections", by_turns, count) for count in CONNECTIONS]
-    orders.append(("bindings alone, 52 connections", lambda bindings, events: bindings, 52))
-    orders.append(("bindings, then events, 52 connections", lambda bindings, events: bindings + events, 52))
+    most = scheduler.LIMIT_CONNECTIONS
+    orders.append((f"bindings alone, {most} connections", lambda bindings, events: bindings, most))
+    orders.append((f"bindings, then events, {most} connections", lambda bindings, events: bindings + events, most))
     for what, order, connections in orders:
         with bench.copy(prepared) as (cluster, server):
             connection = scheduler.connect(cluster)

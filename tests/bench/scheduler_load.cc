@@ -253,8 +253,8 @@ env::SendRequest Get(uint64_t call, std::string target, std::string_view kind) {
   return send;
 }
 
-// Asks how many events a namespace has, by a connection that is kept: of a new one the server's part is as dear as several
-// answers.
+// Asks how many events a namespace has, by a connection that is kept: the server's part of a new
+// one is as dear as several answers.
 class EventCounter {
  public:
   explicit EventCounter(const Options& options)
