@@ -129,6 +129,7 @@ Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
   transport.port = server->port;
   transport.insecure = server->insecure_skip_tls_verify;
   transport.server_name = server->tls_server_name;
+  transport.http2 = Environment("DISABLE_HTTP2").empty();  // As client-go has it.
   const std::pair<const client::Source*, std::string*> wanted[] = {
       {&server->certificate_authority, &transport.authority_pem},
       {&server->client_certificate, &transport.identity.certificate_pem},

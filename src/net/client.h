@@ -28,6 +28,12 @@ struct ClientOptions {
   std::shared_ptr<BearerToken> bearer_token;
   int connections_max = 16;  // For calls; every open stream has one of its own beside them. The
                              // same for each endpoint. All are kept until the server closes them.
+                             // Over HTTP/2, where calls share a connection, so many at once.
+  bool http2 = true;         // Spoken to `host` where it can. Endpoints get HTTP/1.1.
+  // Over HTTP/2: after how long without a byte the server is asked whether it is there, and how
+  // long it has to give a sign.
+  Duration ping_after = Duration::Seconds(30);
+  Duration ping_timeout = Duration::Seconds(15);
   uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
   // While at least so many calls to `host` are under way, what comes is gathered for a while and
   // handled together: an answer costs less than waking the threads that it goes through, and a busy
@@ -40,20 +46,23 @@ struct ClientOptions {
 };
 
 // Carries SendRequest and CancelCall of one actor to an API server over HTTPS, or to the endpoints
-// that they name, over HTTP where they say so, and posts what comes back. Endpoints get no
-// credentials but the certificate that they name; redirects are answers as any.
+// that they name, over HTTP where they say so, and posts what comes back. Where the server of the
+// options speaks HTTP/2, its calls share a connection; until that is known they wait for it.
+// Endpoints get no credentials but the certificate that they name; redirects are answers as any.
 //
 // One thread does all of its I/O. Connections are kept and used again; calls that find none free
 // wait in order. The failure of a call is told apart exactly:
 //   kNotSent  No byte of it was handed to a connection: no connection came about, or it waited past
 //             its timeout or its `not_after` for one. That is looked at right before the bytes go.
+//             Or the server said twice that it had not looked at it (HTTP/2: RFC 9113, 8.7).
 //   kLost     It was sent, and the connection ended without a whole answer, or with one that is
 //             not HTTP.
 //   kTimeout  It was sent, and no whole answer came in time.
-// Two exceptions repeat a call, each once. One that was answered 401 is sent again when the token
-// has changed since (and `not_after` lets it): it was not carried out. A GET, or a call of an
-// endpoint, on a kept connection that ended without a byte of answer is sent once more on a new
-// one: the server may have closed it for idleness meanwhile; not if the request is to be sent once.
+// Three exceptions repeat a call, each once. One that the server has not looked at is sent again.
+// One that was answered 401 is sent again when the token has changed since (and `not_after` lets
+// it): it was not carried out. A GET, or a call of an endpoint, on a kept connection that ended
+// without a byte of answer is sent once more on a new one: the server may have closed it for
+// idleness meanwhile; not if the request is to be sent once.
 //
 // At most limits::kEndpointsMax endpoints are known at once; of those without calls the one that
 // was used longest ago is forgotten for a new one.
@@ -77,7 +86,7 @@ class HttpsClient final : public env::OutputSink {
   // certificate is not the expected one. Thread-safe.
   [[nodiscard]] std::string trouble() const;
 
-  struct Impl;  // Of client.cc alone.
+  struct Impl;  // Of client_impl.h.
 
  private:
   explicit HttpsClient(std::unique_ptr<Impl> impl);

@@ -39,6 +39,14 @@ Status TrustAuthority(ssl::context& context, const std::string& pem) {
   return {};
 }
 
+void OfferHttp2(ssl::context& context) {
+  // Each behind its length.
+  constexpr std::string_view kProtocols = "\x02h2\x08http/1.1";
+  SSL_CTX_set_alpn_protos(context.native_handle(),
+                          reinterpret_cast<const unsigned char*>(kProtocols.data()),
+                          kProtocols.size());
+}
+
 std::string TlsErrorText(const boost::system::error_code& error) { return error.message(); }
 
 }  // namespace berth::net::internal

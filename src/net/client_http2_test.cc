@@ -1,0 +1,457 @@
+// Goal: over HTTP/2 calls share a connection, and what comes of each is as exact as over HTTP/1.1:
+// what the server has not looked at, what was lost, what was late. Method: a TLS server around
+// nghttp2's own side that plays a script: what it does about each request.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/mutex.h"
+#include "net/certificates.h"
+#include "net/client.h"
+#include "net/test_http2_peer.h"
+#include "net/tls.h"
+
+namespace berth::net {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
+using Request = Http2Peer::Request;
+
+class Http2Server {
+ public:
+  struct Connection {
+    Http2Peer& peer;
+    int number = 0;       // From 1.
+    bool cut = false;     // Set: it ends without another byte.
+    bool silent = false;  // Set: nothing is read or written any more.
+  };
+  // Called with each request that has come whole.
+  using Script = std::function<void(Connection&, const Request&)>;
+
+  Http2Server(const KeyPair& identity, Script script, uint32_t streams_max = 100)
+      : script_(std::move(script)), streams_max_(streams_max) {
+    EXPECT_TRUE(internal::UseIdentity(context_, identity));
+    SSL_CTX_set_alpn_select_cb(
+        context_.native_handle(),
+        [](SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
+           unsigned offered_size, void*) {
+          constexpr std::string_view kHttp2 = "\x02h2";
+          unsigned char* chosen = nullptr;
+          if (SSL_select_next_proto(
+                  &chosen, size, reinterpret_cast<const unsigned char*>(kHttp2.data()),
+                  kHttp2.size(), offered, offered_size) != OPENSSL_NPN_NEGOTIATED) {
+            return SSL_TLSEXT_ERR_NOACK;
+          }
+          *out = chosen;
+          return SSL_TLSEXT_ERR_OK;
+        },
+        nullptr);
+    listener_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 8), 0);
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Accept(); });
+  }
+  ~Http2Server() { Stop(); }
+  Http2Server(const Http2Server&) = delete;
+  Http2Server& operator=(const Http2Server&) = delete;
+
+  void Stop() {
+    if (!thread_.joinable()) return;
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    for (const int each : sockets_) shutdown(each, SHUT_RDWR);
+    for (std::thread& each : threads_) each.join();
+    for (const int each : sockets_) close(each);
+    close(listener_);
+  }
+  [[nodiscard]] uint16_t port() const { return port_; }
+  [[nodiscard]] int connections() const { return count_; }
+
+ private:
+  void Accept() {
+    for (;;) {
+      const int connection = accept(listener_, nullptr, nullptr);
+      if (connection < 0) return;
+      sockets_.push_back(connection);
+      threads_.emplace_back([this, connection, number = ++count_] { Serve(connection, number); });
+    }
+  }
+  void Serve(int socket, int number) {
+    SSL* ssl = SSL_new(context_.native_handle());
+    SSL_set_fd(ssl, socket);
+    Http2Peer peer(streams_max_);
+    Connection connection{.peer = peer, .number = number};
+    if (SSL_accept(ssl) == 1) Talk(ssl, connection);
+    SSL_free(ssl);
+    if (!connection.silent) shutdown(socket, SHUT_RDWR);
+  }
+  void Talk(SSL* ssl, Connection& connection) {
+    for (;;) {
+      const std::string out = connection.peer.Output();
+      if (!out.empty() && SSL_write(ssl, out.data(), static_cast<int>(out.size())) <= 0) return;
+      char buffer[16384];
+      const int size = SSL_read(ssl, buffer, sizeof(buffer));
+      if (size <= 0 || !connection.peer.Put({buffer, static_cast<size_t>(size)})) return;
+      for (const Request& request : connection.peer.TakeRequests()) {
+        const MutexLock lock(mutex_);
+        script_(connection, request);
+      }
+      if (connection.cut || connection.silent) return;
+    }
+  }
+
+  const Script script_;
+  const uint32_t streams_max_;
+  boost::asio::ssl::context context_ = internal::MakeContext(true);
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::atomic<int> count_ = 0;
+  std::vector<int> sockets_;  // The accepting thread's until it is joined; as the next.
+  std::vector<std::thread> threads_;
+  Mutex mutex_;  // One script at a time.
+  std::thread thread_;
+};
+
+// What came of calls, a line each: "1: 200 ok", "2: not sent: why", "3: ... wait".
+class Answers final : public env::InputSink {
+ public:
+  void Post(std::vector<env::Input> batch) override {
+    const MutexLock lock(mutex_);
+    for (env::Input& input : batch) lines_.push_back(LineOf(input));
+    changed_.NotifyAll();
+  }
+  // The next so many, in the order in which they came.
+  std::vector<std::string> Next(size_t count) {
+    const MutexLock lock(mutex_);
+    while (lines_.size() < count) changed_.Wait(mutex_);
+    std::vector<std::string> taken(lines_.begin(), lines_.begin() + static_cast<ptrdiff_t>(count));
+    lines_.erase(lines_.begin(), lines_.begin() + static_cast<ptrdiff_t>(count));
+    return taken;
+  }
+  std::string Next() { return Next(1)[0]; }
+
+ private:
+  static std::string LineOf(const env::Input& input) {
+    if (const auto* response = std::get_if<env::Response>(&input)) {
+      return fmt::format("{}: {} {}", response->call.value, response->response.status,
+                         response->response.body.view());
+    }
+    if (const auto* data = std::get_if<env::StreamData>(&input))
+      return fmt::format("{}: data {}", data->call.value, data->data.view());
+    if (const auto* ended = std::get_if<env::StreamEnded>(&input))
+      return fmt::format("{}: ended", ended->call.value);
+    const auto& failed = std::get<env::CallFailed>(input);
+    const char* const kinds[] = {"not sent", "lost", "late"};
+    return fmt::format("{}: {}: {}", failed.call.value, kinds[static_cast<int>(failed.failure)],
+                       failed.why);
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> lines_ GUARDED_BY(mutex_);
+};
+
+// As the server answers that has nothing else in mind.
+void Echo(Http2Server::Connection& connection, const Request& request) {
+  connection.peer.Answer(request.stream, "200",
+                         fmt::format("{} on {}", request.headers.at(":path"), connection.number));
+}
+
+class ClientHttp2Test : public ::testing::Test {
+ protected:
+  ClientHttp2Test() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    pki_ = MakePki("127.0.0.1", Instant{std::chrono::nanoseconds(now).count()}).value();
+    options_.host = "127.0.0.1";
+    options_.authority_pem = pki_.authority.certificate_pem;
+  }
+  ~ClientHttp2Test() override {
+    if (client_) client_->Stop();
+  }
+  void Start(Http2Server::Script script, uint32_t streams_max = 100) {
+    server_ = std::make_unique<Http2Server>(pki_.server, std::move(script), streams_max);
+    options_.port = server_->port();
+    client_ = HttpsClient::Make(options_).value();
+    client_->Start(answers_);
+  }
+  static env::SendRequest Call(uint64_t id, const std::string& body = "") {
+    env::SendRequest send;
+    send.call = {id};
+    send.request.method = body.empty() ? env::Method::kGet : env::Method::kPost;
+    send.request.target = fmt::format("/{}", id);
+    send.request.body = Bytes(body);
+    send.timeout = Duration::Seconds(20);
+    return send;
+  }
+  static env::SendRequest Watch(uint64_t id) {
+    env::SendRequest send = Call(id);
+    send.stream = true;
+    return send;
+  }
+  void Send(std::vector<env::Output> batch) { client_->Take(std::move(batch)); }
+  // One call, and what came of it.
+  std::string Ask(env::SendRequest send) {
+    Send({std::move(send)});
+    return answers_.Next();
+  }
+
+  Pki pki_;
+  ClientOptions options_;
+  Answers answers_;
+  std::unique_ptr<Http2Server> server_;
+  std::unique_ptr<HttpsClient> client_;
+};
+
+TEST_F(ClientHttp2Test, CallsShareAConnection) {
+  std::vector<int32_t> held;
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    held.push_back(request.stream);
+    if (held.size() < 3) return;
+    for (; !held.empty(); held.pop_back())
+      connection.peer.Answer(held.back(), "200", std::to_string(connection.number));
+  });
+  Send({Call(1), Call(2, "{}"), Call(3)});
+  EXPECT_THAT(answers_.Next(3), UnorderedElementsAre("1: 200 1", "2: 200 1", "3: 200 1"));
+  EXPECT_EQ(server_->connections(), 1);
+}
+
+TEST_F(ClientHttp2Test, NoMoreCallsAreUnderWayThanTheOptionsSay) {
+  options_.connections_max = 2;
+  std::vector<int32_t> held;
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    held.push_back(request.stream);
+    EXPECT_LE(held.size(), 2U);
+    if (held.size() < 2) return;
+    for (; !held.empty(); held.pop_back()) connection.peer.Answer(held.back(), "200", "");
+  });
+  Send({Call(1), Call(2), Call(3), Call(4)});
+  answers_.Next(4);
+}
+
+TEST_F(ClientHttp2Test, NothingElseIsOfferedWhereItIsOff) {
+  options_.http2 = false;
+  Start(Echo);
+  // The server speaks nothing else.
+  EXPECT_THAT(Ask(Call(1)), StartsWith("1: lost"));
+}
+
+TEST_F(ClientHttp2Test, AStreamIsToldAsItComesAndCallsGoBesideIt) {
+  int32_t watch = 0;
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    if (watch == 0) {
+      watch = request.stream;
+      connection.peer.Head(watch, "200");
+      return;
+    }
+    connection.peer.Data(watch, request.body, request.body == "last");
+    Echo(connection, request);
+  });
+  EXPECT_EQ(Ask(Watch(1)), "1: 200 ");
+  Send({Call(2, "one")});
+  EXPECT_THAT(answers_.Next(2), UnorderedElementsAre("1: data one", "2: 200 /2 on 1"));
+  Send({Call(3, "last")});
+  EXPECT_THAT(answers_.Next(3), UnorderedElementsAre("1: data last", "1: ended", "3: 200 /3 on 1"));
+}
+
+TEST_F(ClientHttp2Test, AnotherConnectionIsOpenedWhenTheServerTakesNoMoreOnOne) {
+  Start(
+      [&](Http2Server::Connection& connection, const Request& request) {
+        if (request.headers.at(":path") == "/1") {
+          connection.peer.Head(request.stream, "200");
+        } else {
+          Echo(connection, request);
+        }
+      },
+      /*streams_max=*/1);
+  EXPECT_EQ(Ask(Watch(1)), "1: 200 ");
+  EXPECT_EQ(Ask(Call(2)), "2: 200 /2 on 2");
+  EXPECT_EQ(Ask(Call(3)), "3: 200 /3 on 2");
+}
+
+TEST_F(ClientHttp2Test, WhatTheServerHasNotLookedAtIsSentOnceMoreEvenAWrite) {
+  int refused = 0;
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    if (request.body == "always" || (request.body == "first" && refused++ == 0)) {
+      connection.peer.Reset(request.stream, NGHTTP2_REFUSED_STREAM);
+    } else {
+      Echo(connection, request);
+    }
+  });
+  EXPECT_EQ(Ask(Call(1, "first")), "1: 200 /1 on 1");
+  EXPECT_THAT(Ask(Call(2, "always")), AllOf(StartsWith("2: not sent: "), HasSubstr("REFUSED")));
+  env::SendRequest once = Call(3, "always");
+  once.once = true;
+  EXPECT_THAT(Ask(std::move(once)), StartsWith("3: not sent: "));
+}
+
+TEST_F(ClientHttp2Test, AServerThatGoesAwayEndsWhatItHasAndGetsNoMore) {
+  int32_t first = 0;
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    if (connection.number > 1) return Echo(connection, request);
+    if (first == 0) {
+      first = request.stream;
+      return;
+    }
+    connection.peer.GoAway(first);
+    connection.peer.Answer(first, "200", "still");
+  });
+  Send({Call(1, "{}"), Call(2, "{}")});
+  EXPECT_THAT(answers_.Next(2), UnorderedElementsAre("1: 200 still", "2: 200 /2 on 2"));
+  EXPECT_EQ(Ask(Call(3)), "3: 200 /3 on 2");
+}
+
+TEST_F(ClientHttp2Test, WhenAConnectionEndsWritesAreLostAndUnansweredGetsSentAgain) {
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    if (request.headers.at(":path") == "/4" && connection.number == 1) connection.cut = true;
+    if (connection.number == 1 && request.headers.at(":path") != "/1") return;
+    Echo(connection, request);
+  });
+  EXPECT_EQ(Ask(Call(1)), "1: 200 /1 on 1");
+  Send({Call(2, "{}"), Call(3), Call(4)});
+  EXPECT_THAT(answers_.Next(3),
+              UnorderedElementsAre(StartsWith("2: lost: "), "3: 200 /3 on 2", "4: 200 /4 on 2"));
+}
+
+TEST_F(ClientHttp2Test, WhatEndsOnANewConnectionIsLost) {
+  Start([](Http2Server::Connection& connection, const Request&) { connection.cut = true; });
+  EXPECT_THAT(Ask(Call(1)), StartsWith("1: lost: "));
+}
+
+TEST_F(ClientHttp2Test, AnAnswerThatIsCutIsLost) {
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    if (request.headers.at(":path") == "/1") {
+      connection.peer.Head(request.stream, "200");
+      connection.peer.Data(request.stream, "half", false);
+    } else if (request.headers.at(":path") == "/2") {
+      connection.peer.Head(request.stream, "200");
+      connection.peer.Reset(request.stream, NGHTTP2_INTERNAL_ERROR);
+    } else {
+      connection.cut = true;
+    }
+  });
+  Send({Call(1)});
+  EXPECT_THAT(Ask(Call(2)),
+              AllOf(StartsWith("2: lost: stream error"), HasSubstr("INTERNAL_ERROR")));
+  Send({Call(3, "{}")});
+  EXPECT_THAT(answers_.Next(2),
+              UnorderedElementsAre(StartsWith("1: lost: "), StartsWith("3: lost")));
+}
+
+TEST_F(ClientHttp2Test, ALateCallLeavesTheConnectionToTheOthers) {
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    if (request.headers.at(":path") != "/1") Echo(connection, request);
+  });
+  env::SendRequest late = Call(1, "{}");
+  late.timeout = Duration::Milliseconds(50);
+  EXPECT_EQ(Ask(std::move(late)), "1: late: context deadline exceeded");
+  EXPECT_EQ(Ask(Call(2)), "2: 200 /2 on 1");
+}
+
+TEST_F(ClientHttp2Test, ACancelledCallIsResetAndLeavesTheConnection) {
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    if (request.headers.at(":path") == "/1") return connection.peer.Head(request.stream, "200");
+    connection.peer.Answer(request.stream, "200",
+                           fmt::format("{} reset", connection.peer.resets().size()));
+  });
+  EXPECT_EQ(Ask(Watch(1)), "1: 200 ");
+  Send({env::CancelCall{{1}}});
+  EXPECT_EQ(Ask(Call(2)), "2: 200 1 reset");
+}
+
+TEST_F(ClientHttp2Test, ASilentServerIsGivenUp) {
+  options_.ping_after = Duration::Milliseconds(50);
+  options_.ping_timeout = Duration::Milliseconds(50);
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    if (connection.number > 1) return Echo(connection, request);
+    connection.silent = true;
+  });
+  EXPECT_EQ(Ask(Call(1, "{}")), "1: lost: http2: client connection lost");
+  EXPECT_EQ(Ask(Call(2)), "2: 200 /2 on 2");
+}
+
+TEST_F(ClientHttp2Test, AQuietServerThatAnswersPingsIsKept) {
+  options_.ping_after = Duration::Milliseconds(20);
+  options_.ping_timeout = Duration::Seconds(20);
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    if (request.headers.at(":path") != "/1") Echo(connection, request);
+  });
+  env::SendRequest late = Call(1);
+  late.timeout = Duration::Milliseconds(200);
+  EXPECT_THAT(Ask(std::move(late)), StartsWith("1: late"));
+  EXPECT_EQ(Ask(Call(2)), "2: 200 /2 on 1");
+}
+
+TEST_F(ClientHttp2Test, AnAnswerOverTheLimitIsLostAndTheConnectionKept) {
+  options_.body_bytes_max = 1000;
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    connection.peer.Answer(request.stream, "200",
+                           request.headers.at(":path") == "/1" ? std::string(1001, 'x') : "ok");
+  });
+  EXPECT_EQ(Ask(Call(1)), "1: lost: the answer has more than 1000 bytes");
+  EXPECT_EQ(Ask(Call(2)), "2: 200 ok");
+}
+
+TEST_F(ClientHttp2Test, ATokenIsSentAndWhatMustNotLeaveAnyMoreIsNot) {
+  constexpr Instant kStrikes = Instant::FromSeconds(10);
+  std::atomic<int64_t> now{0};
+  options_.bearer_token = std::make_shared<BearerToken>("secret");
+  options_.clock = [&] { return Instant{now.load()}; };
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    connection.peer.Answer(request.stream, "200", request.headers.at("authorization"));
+  });
+  env::SendRequest in_time = Call(1, "{}");
+  in_time.not_after = kStrikes;
+  EXPECT_EQ(Ask(std::move(in_time)), "1: 200 Bearer secret");
+  now = kStrikes.ns;
+  env::SendRequest late = Call(2, "{}");
+  late.not_after = kStrikes;
+  EXPECT_EQ(Ask(std::move(late)), "2: not sent: it must not be sent any more");
+  EXPECT_EQ(Ask(Call(3)), "3: 200 Bearer secret");
+}
+
+// Its time runs out between when it is begun and when its bytes go: while the connection comes
+// about.
+TEST_F(ClientHttp2Test, WhetherItMayLeaveIsLookedAtWhenItLeaves) {
+  constexpr Instant kStrikes = Instant::FromSeconds(10);
+  std::atomic<int> asked{0};
+  options_.clock = [&] {
+    // Begun, its due time reckoned: of a call of the second batch these are in time.
+    constexpr int kBeforeItLeaves = 2;
+    return Instant{asked++ < kBeforeItLeaves ? 0 : kStrikes.ns};
+  };
+  std::atomic<int> seen{0};
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    ++seen;
+    Echo(connection, request);
+  });
+  EXPECT_EQ(Ask(Call(1)), "1: 200 /1 on 1");
+  env::SendRequest bounded = Call(2, "{}");
+  bounded.not_after = kStrikes;
+  EXPECT_EQ(Ask(std::move(bounded)), "2: not sent: it must not be sent any more");
+  EXPECT_EQ(Ask(Call(3)), "3: 200 /3 on 1");
+  EXPECT_EQ(seen, 2);
+}
+
+}  // namespace
+}  // namespace berth::net
