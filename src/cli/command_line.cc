@@ -83,8 +83,8 @@ void AddVerbose(CLI::App* app, bool& verbose) {
 
 void AddConfig(CLI::App* app, std::string& path) {
   app->add_option("--config", path,
-                  "KubeSchedulerConfiguration v1 (YAML or JSON), or a BerthConfiguration: "
-                  "compat; placement, joint or separate; waitForPodsReady, as Kueue's");
+                  "KubeSchedulerConfiguration v1 (YAML or JSON), a BerthConfiguration (compat; "
+                  "placement, joint or separate; waitForPodsReady, as Kueue's), or one of each");
 }
 
 void AddDuration(CLI::App* app, const std::string& name, Duration& duration,

@@ -71,7 +71,7 @@ struct RunOptions {
   ConnectOptions connect;
   std::vector<std::string> scheduler_names;  // Empty: the default ones.
   bool quota = false;                        // Give out the quota of Kueue's queues.
-  // Of a KubeSchedulerConfiguration, or of a BerthConfiguration; empty: the default.
+  // Of a KubeSchedulerConfiguration, a BerthConfiguration, or one of each; empty: the default.
   std::string config;
   SchedulerFlags flags;
   std::string secure_host = "127.0.0.1";

@@ -5,26 +5,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "config/berth_configuration.h"
 #include "config/scheduler_configuration.h"
 #include "control/scheduler.h"
 
 namespace berth::cmd {
 
 // What the file of --config says: a KubeSchedulerConfiguration (config/scheduler_configuration.h),
-// or a BerthConfiguration, which is of quota:
-//
-//   apiVersion: config.berth.dev/v1alpha1
-//   kind: BerthConfiguration
-//   placement: joint      # or separate
-//   compat: false         # or true: as kube-scheduler also where berth does better by intent
-//   waitForPodsReady:     # as Kueue's; what is left out stands at Kueue's defaults, as here
-//     timeout: 30m
-//     recoveryTimeout: 30m            # that of timeout
-//     requeuingStrategy:
-//       timestamp: Eviction           # or Creation
-//       backoffBaseSeconds: 60
-//       backoffMaxSeconds: 3600
-//       backoffLimitCount: 3          # none
+// a BerthConfiguration (config/berth_configuration.h), or one of each.
 struct Configuration {
   // Whether workloads get quota only together with places on nodes for all their pods; else as
   // Kueue does, quota alone.
@@ -34,14 +22,16 @@ struct Configuration {
   bool compat = false;
   // For how long the pods of an admitted workload may not be ready.
   control::PodsReadyRules pods_ready = {};
-  std::optional<config::SchedulerConfiguration> scheduler = {};  // Of a KubeSchedulerConfiguration.
+  // The documents of the file.
+  std::optional<config::SchedulerConfiguration> scheduler = {};
+  std::optional<config::BerthConfiguration> berth = {};
   config::FeatureGates gates = {};
   bool operator==(const Configuration&) const = default;
 };
 
-// The configuration in the file, YAML or JSON; an empty path: what holds without one. The kind
-// decides what it is. What is not known, or not of its type, is an error that names the field; of a
-// KubeSchedulerConfiguration all problems are told, a line each. `gate_values`: of --feature-gates.
+// The configuration in the file, YAML or JSON; an empty path: what holds without one. What each
+// document is its kind decides. All problems are told, a line each, with line and field.
+// `gate_values`: of --feature-gates.
 [[nodiscard]] Result<Configuration> ReadConfiguration(
     const std::string& path, const std::vector<std::string>& gate_values = {});
 

@@ -59,41 +59,57 @@ TEST(ConfigurationTest, SaysForHowLongPodsMayNotBeReady) {
                                      .backoff_most = Duration::Seconds(60),
                                      .backoffs_max = 0}));
   for (const auto& [text, error] : {
-           std::pair{" soon\n", "waitForPodsReady must be an object, not \"soon\""},
+           std::pair{" soon\n", "waitForPodsReady: must be an object, not \"soon\""},
            std::pair{" {timeout: 30}\n",
-                     "waitForPodsReady.timeout must be a time above 0, as 30m or 1h30m, not 30"},
+                     "waitForPodsReady.timeout: must be a time, as 15s or 1m30s, not 30"},
            std::pair{" {recoveryTimeout: 0s}\n",
-                     "waitForPodsReady.recoveryTimeout must be a time above 0, as 30m or 1h30m, "
-                     "not \"0s\""},
+                     "waitForPodsReady.recoveryTimeout: Invalid value: \"0s\": must be greater "
+                     "than zero"},
            std::pair{" {blockAdmission: true}\n",
                      "unknown field \"waitForPodsReady.blockAdmission\"; there are timeout, "
                      "recoveryTimeout, requeuingStrategy"},
            std::pair{" {requeuingStrategy: {backoffBaseSeconds: 0}}\n",
-                     "waitForPodsReady.requeuingStrategy.backoffBaseSeconds must be an integer "
-                     "from 1 to 2147483647, not 0"},
+                     "waitForPodsReady.requeuingStrategy.backoffBaseSeconds: Invalid value: 0: "
+                     "must be at least 1"},
            std::pair{" {requeuingStrategy: {timestamp: Now}}\n",
-                     "waitForPodsReady.requeuingStrategy.timestamp must be Eviction or Creation, "
-                     "not \"Now\""},
+                     "waitForPodsReady.requeuingStrategy.timestamp: Unsupported value: \"Now\": "
+                     "supported values: \"Creation\", \"Eviction\""},
        }) {
-    EXPECT_EQ(Read(fmt::format("{}waitForPodsReady:{}", kHead, text)), error);
+    EXPECT_EQ(Read(fmt::format("{}waitForPodsReady:{}", kHead, text)),
+              fmt::format("line 3: {}", error));
   }
 }
 
 TEST(ConfigurationTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(Read(fmt::format("{}placement: both\n", kHead)),
-            "placement must be joint or separate, not \"both\"");
-  EXPECT_EQ(
-      Read(fmt::format("{}place: joint\n", kHead)),
-      "unknown field \"place\"; there are apiVersion, kind, placement, compat, waitForPodsReady");
-  EXPECT_EQ(Read("kind: BerthConfiguration\n"), "apiVersion is missing");
+            "line 3: placement: Unsupported value: \"both\": supported values: \"joint\", "
+            "\"separate\"");
+  EXPECT_EQ(Read("kind: BerthConfiguration\n"), "apiVersion is missing: config.berth.dev/v1alpha1");
   EXPECT_EQ(Read("apiVersion: v1\nkind: BerthConfiguration\n"),
-            "apiVersion must be config.berth.dev/v1alpha1, not \"v1\"");
-  EXPECT_EQ(Read("- a\n"),
-            "must be a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) or "
-            "BerthConfiguration (config.berth.dev/v1alpha1)");
-  EXPECT_THAT(Read(""), ::testing::StartsWith("is empty; it must be a Kube"));
-  EXPECT_THAT(Read("a: 1\n---\nb: 2\n"), ::testing::StartsWith("holds 2 documents; it must be"));
+            "is a BerthConfiguration of v1, not a BerthConfiguration of config.berth.dev/v1alpha1");
+  for (const char* no_object : {"- a\n", "", "a: 1\n---\n- b\n"}) {
+    EXPECT_EQ(Read(no_object),
+              "must be a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), a "
+              "BerthConfiguration (config.berth.dev/v1alpha1), or both");
+  }
   EXPECT_FALSE(ReadConfiguration("/nowhere/berth.yaml").has_value());
+}
+
+TEST(ConfigurationTest, AllThatIsWrongIsToldAtOnce) {
+  const std::string path = testing::TempDir() + "berth-wrong.yaml";
+  std::ofstream(path) << kHead << "place: joint\ncompat: maybe\n---\n"
+                      << "apiVersion: kubescheduler.config.k8s.io/v1\n"
+                      << "kind: KubeSchedulerConfiguration\nparallelism: -1\n";
+  const Result<Configuration> read = ReadConfiguration(path);
+  std::filesystem::remove(path);
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().message,
+            fmt::format("{0}: line 4: compat: must be true or false, not \"maybe\"\n"
+                        "{0}: line 3: unknown field \"place\"; there are apiVersion, kind, "
+                        "compat, placement, waitForPodsReady\n"
+                        "{0}: line 8: parallelism: Invalid value: -1: should be an integer value "
+                        "greater than zero",
+                        path));
 }
 
 // A file with that text, for as long as it lives.
@@ -130,6 +146,27 @@ TEST(SchedulerConfigurationTest, TheKindDecides) {
   Put(Configuration{}, usual);
   EXPECT_EQ(options.engine.joint_placement, usual.engine.joint_placement);
   EXPECT_EQ(options.quota_options.workloads.pods_ready, usual.quota_options.workloads.pods_ready);
+}
+
+TEST(SchedulerConfigurationTest, StandsBesideBerthsOwn) {
+  for (const bool first : {true, false}) {
+    const std::string scheduler = fmt::format("{}profiles: [{{schedulerName: a}}]\n", kScheduler);
+    const std::string berth = fmt::format("{}compat: true\n", kHead);
+    const File file(first ? scheduler + "---\n" + berth : berth + "---\n" + scheduler);
+    const Result<Configuration> read = ReadConfiguration(file.path());
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    control::SchedulerOptions options;
+    Put(*read, options);
+    EXPECT_EQ(options.scheduler_names, (std::vector<std::string>{"a"}));
+    EXPECT_TRUE(options.engine.compat);
+    const Explanation told = ExplainConfiguration(file.path(), {});
+    EXPECT_TRUE(told.supported);
+    EXPECT_THAT(told.text, testing::HasSubstr("honoured        compat: true\n"));
+    EXPECT_THAT(told.text, testing::HasSubstr("profiles[0].schedulerName"));
+  }
+  const File twice(fmt::format("{0}---\n{0}", kHead));
+  EXPECT_THAT(ReadConfiguration(twice.path()).error().message,
+              testing::HasSubstr("holds several documents of BerthConfiguration; it must be one"));
 }
 
 TEST(SchedulerConfigurationTest, WithoutDefaultPreemptionNobodyEvicts) {

@@ -10,17 +10,12 @@
 namespace berth::cmd {
 
 Result<api::Json> ReadManifest(const std::string& path, std::string_view what) {
-  const Result<std::string> text = net::ReadFile(path);
-  if (!text) return std::unexpected(text.error());
-  return ParseManifest(*text, path, what);
-}
-
-Result<api::Json> ParseManifest(std::string_view text, const std::string& path,
-                                std::string_view what) {
   const auto fail = [&](const std::string& why) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, why));
   };
-  auto documents = codec::ParseYaml(text);
+  const Result<std::string> text = net::ReadFile(path);
+  if (!text) return std::unexpected(text.error());
+  auto documents = codec::ParseYaml(*text);
   if (!documents) return fail(documents.error().message);
   if (documents->empty() || (documents->size() == 1 && documents->front().is_null()))
     return fail(fmt::format("is empty; it must be a {}", what));

@@ -11,8 +11,5 @@ namespace berth::cmd {
 // The one object that the file holds, YAML or JSON. `what`: what it is to be, for errors, which
 // name the file.
 [[nodiscard]] Result<api::Json> ReadManifest(const std::string& path, std::string_view what);
-// The same of a file's text.
-[[nodiscard]] Result<api::Json> ParseManifest(std::string_view text, const std::string& path,
-                                              std::string_view what);
 
 }  // namespace berth::cmd

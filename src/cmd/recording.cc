@@ -163,10 +163,12 @@ Result<ConfigurationSource> SourceOf(const std::string& path, std::vector<std::s
   const Result<std::string> text = net::ReadFile(path);
   if (!text) return std::unexpected(text.error());
   auto documents = codec::ParseYaml(*text);
-  if (!documents || documents->size() != 1)
-    return Fail(ErrorCode::kInvalid, fmt::format("{}: can't be read any more", path));
-  RemoveKeys(documents->front());
-  out.document = codec::PrintJson(documents->front());
+  if (!documents) return Fail(ErrorCode::kInvalid, fmt::format("{}: can't be read any more", path));
+  for (api::Json& document : *documents) {
+    RemoveKeys(document);
+    out.document +=
+        fmt::format("{}{}", out.document.empty() ? "" : "\n---\n", codec::PrintJson(document));
+  }
   const Result<Configuration> again =
       ParseConfiguration(out.document, std::string(kPath), out.gate_values);
   if (!again || *again != read) {

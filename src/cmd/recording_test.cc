@@ -99,6 +99,24 @@ TEST_F(RecordingCommand, TheHeaderSaysAllThatASchedulerIsMadeOf) {
   EXPECT_EQ(options.leader_election->client.base_path, "/proxy");
 }
 
+TEST_F(RecordingCommand, BothDocumentsOfAFileAreAmongIt) {
+  const std::string path = File("config.yaml",
+                                "apiVersion: kubescheduler.config.k8s.io/v1\n"
+                                "kind: KubeSchedulerConfiguration\n"
+                                "profiles: [{schedulerName: packs}]\n---\n"
+                                "apiVersion: config.berth.dev/v1alpha1\nkind: BerthConfiguration\n"
+                                "compat: true\n");
+  SchedulerSetup setup;
+  setup.configuration = ReadConfiguration(path, {}).value();
+  const Result<ConfigurationSource> source = SourceOf(path, {}, setup.configuration);
+  ASSERT_TRUE(source.has_value()) << source.error().message;
+  const Result<RecordingHeader> header = ReadHeader(PrintHeader(setup, *source, kNow));
+  ASSERT_TRUE(header.has_value()) << header.error().message;
+  EXPECT_EQ(header->setup.configuration, setup.configuration);
+  EXPECT_TRUE(OptionsOf(header->setup).engine.compat);
+  EXPECT_EQ(OptionsOf(header->setup).scheduler_names, std::vector<std::string>{"packs"});
+}
+
 TEST_F(RecordingCommand, ProfilesAndGatesAreAmongIt) {
   const std::string path = File("config.yaml",
                                 "apiVersion: kubescheduler.config.k8s.io/v1\n"

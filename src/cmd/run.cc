@@ -266,10 +266,11 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
   };
   Result<Configuration> out = ReadConfiguration(options.config, options.flags.feature_gates);
   if (!out) return out;
-  const bool is_berths = !options.config.empty() && !out->scheduler;
-  const bool of_pods = out->compat && *out == Configuration{.compat = true, .gates = out->gates};
-  if (is_berths && !options.quota && !of_pods)
-    return fail("--config: all but compat of a BerthConfiguration needs --quota");
+  if (out->berth && !options.quota) {
+    if (out->berth->placement) return fail("--config: placement is of quota: it needs --quota");
+    if (out->berth->wait_for_pods_ready)
+      return fail("--config: waitForPodsReady is of quota: it needs --quota");
+  }
   if (out->scheduler && !options.config.empty() && !options.scheduler_names.empty())
     return fail("--scheduler-name: the profiles of --config have names");
   if (const Status good = CheckSupported(options.config, *out); !good)

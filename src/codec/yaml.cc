@@ -150,7 +150,7 @@ class Builder final : public YAML::EventHandler {
     stack_.clear();
     anchors_.clear();
     root_.reset();
-    lines.clear();
+    document_lines_.clear();
   }
   void OnDocumentEnd() override {
     if (!root_ || root_->is_null()) return;
@@ -158,6 +158,7 @@ class Builder final : public YAML::EventHandler {
       throw Stop{fmt::format("more than {} documents", limits_.documents_max)};
     }
     documents.push_back(std::move(*root_));
+    if (limits_.lines) lines.push_back(std::exchange(document_lines_, {}));
   }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     Add(mark, anchor, nullptr);
@@ -200,7 +201,7 @@ class Builder final : public YAML::EventHandler {
 
   std::vector<Json> documents;
   std::vector<std::string> duplicates;  // Only when it reports them.
-  std::map<std::string, int64_t, std::less<>> lines;
+  std::vector<YamlLines> lines;
 
  private:
   struct Level {
@@ -242,7 +243,7 @@ class Builder final : public YAML::EventHandler {
     return level.path.empty() ? key : fmt::format("{}.{}", level.path, key);
   }
   void NoteLine(const YAML::Mark& mark) {
-    if (limits_.lines) lines.try_emplace(PathOfNext(), mark.line + 1);
+    if (limits_.lines) document_lines_.try_emplace(PathOfNext(), mark.line + 1);
   }
   void Close() {
     Level level = std::move(stack_.back());
@@ -313,6 +314,7 @@ class Builder final : public YAML::EventHandler {
   std::vector<Level> stack_;
   std::map<YAML::anchor_t, std::pair<Json, int64_t>> anchors_;  // With how many nodes they hold.
   std::optional<Json> root_;
+  YamlLines document_lines_;
   int64_t nodes_ = 0;
   int document_start_ = -1;  // Where the one that is read began.
 };

@@ -20,7 +20,7 @@ struct YamlLimits {
   // Nodes after aliases are expanded: what an alias bomb can cost.
   int64_t nodes_max = 1'000'000;
   int64_t documents_max = 10'000;
-  bool lines = false;  // ParseYamlReporting says where the last document's fields stand.
+  bool lines = false;  // ParseYamlReporting says where fields stand.
 };
 
 // The documents of a stream, empty ones left out. Error: where (line and column, from 1) and what.
@@ -30,14 +30,16 @@ struct YamlLimits {
 [[nodiscard]] Result<std::vector<api::Json>> ParseYaml(std::string_view text,
                                                        YamlLimits limits = {});
 
+// By path, as `spec.containers[0].name`: the line, from 1, of a field's key or an item's begin.
+// What comes by an alias or a merge has none of its own.
+using YamlLines = std::map<std::string, int64_t, std::less<>>;
+
 struct ParsedYaml {
   std::vector<api::Json> documents;
   // Keys that a map has more than once, in the order met: `line 9: key "a" already set in map`. The
   // last one's value stands.
   std::vector<std::string> duplicates;
-  // By path, as `spec.containers[0].name`: the line, from 1, of a field's key or an item's begin.
-  // What comes by an alias or a merge has none of its own.
-  std::map<std::string, int64_t, std::less<>> lines;
+  std::vector<YamlLines> lines;  // Of each document, when asked for.
 };
 // The same for callers that take a document whose keys stand twice.
 [[nodiscard]] Result<ParsedYaml> ParseYamlReporting(std::string_view text, YamlLimits limits = {});

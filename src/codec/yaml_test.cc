@@ -151,14 +151,16 @@ TEST(YamlTest, SaysOnWhichLineAFieldStands) {
       "    2]}\n"
       "- f\n"
       "g: &anchor {h: 1}\n"
-      "i: *anchor\n",
+      "i: *anchor\n"
+      "---\n"
+      "---\n"
+      "j: 2\n",
       limits);
   ASSERT_TRUE(parsed.has_value());
-  const std::map<std::string, int64_t, std::less<>> lines = {
-      {"a", 1},      {"b", 2},        {"b[0]", 3},        {"b[0].c", 3},
-      {"b[0].d", 4}, {"b[0].d.e", 4}, {"b[0].d.e[0]", 4}, {"b[0].d.e[1]", 5},
-      {"b[1]", 6},   {"g", 7},        {"g.h", 7},         {"i", 8}};
-  EXPECT_EQ(parsed->lines, lines);
+  const YamlLines lines = {{"a", 1},      {"b", 2},        {"b[0]", 3},        {"b[0].c", 3},
+                           {"b[0].d", 4}, {"b[0].d.e", 4}, {"b[0].d.e[0]", 4}, {"b[0].d.e[1]", 5},
+                           {"b[1]", 6},   {"g", 7},        {"g.h", 7},         {"i", 8}};
+  EXPECT_EQ(parsed->lines, (std::vector<YamlLines>{lines, {{"j", 11}}}));
   EXPECT_TRUE(ParseYamlReporting("a: 1")->lines.empty());
 }
 

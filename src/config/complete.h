@@ -1,6 +1,7 @@
 #pragma once
 
 #include "api/field_error.h"
+#include "config/berth_configuration.h"
 #include "config/scheduler_configuration.h"
 
 // Private to config/.
@@ -13,6 +14,9 @@ void Complete(SchedulerConfiguration& configuration, const FeatureGates& gates);
 // completed.
 [[nodiscard]] api::FieldErrors Validate(const SchedulerConfiguration& configuration,
                                         const FeatureGates& gates);
+
+// Of berth's own (validate_berth.cc).
+[[nodiscard]] api::FieldErrors Validate(const BerthConfiguration& configuration);
 
 // Of one profile's arguments, at `path` (validate_args.cc).
 void ValidateArgs(const PluginArgs& args, const std::string& path, const FeatureGates& gates,

@@ -22,6 +22,8 @@ namespace {
 
 using enum Effect;
 
+constexpr std::string_view kOfQuota = "of quota: berth up, or berth run --quota";
+
 // Collects settings below a field.
 class Teller {
  public:
@@ -454,6 +456,27 @@ std::vector<Setting> Explain(const SchedulerConfiguration& configuration,
   tell.Add("delayCacheUntilActive", Shown(configuration.delay_cache_until_active), kWithoutEffect,
            "a replica that waits knows the cluster, so that it can go on at once");
   TellGates(gates, tell.At("featureGates"));
+  return out;
+}
+
+std::vector<Setting> Explain(const BerthConfiguration& configuration) {
+  std::vector<Setting> out;
+  Teller tell("", out);
+  tell.Add("compat", Shown(configuration.compat), kHonoured);
+  tell.Add("placement", Shown(configuration.placement.value_or("joint")), kHonoured, kOfQuota);
+  const WaitForPodsReady ready = configuration.wait_for_pods_ready.value_or(WaitForPodsReady{});
+  Teller pods_ready = tell.At("waitForPodsReady");
+  pods_ready.Add("timeout", Shown(ready.timeout), kHonoured, kOfQuota);
+  pods_ready.Add("recoveryTimeout", Shown(ready.recovery_timeout.value_or(ready.timeout)),
+                 kHonoured, kOfQuota);
+  Teller requeuing = pods_ready.At("requeuingStrategy");
+  const RequeuingStrategy& strategy = ready.requeuing_strategy;
+  requeuing.Add("timestamp", Shown(strategy.timestamp), kHonoured, kOfQuota);
+  requeuing.Add("backoffBaseSeconds", Shown(strategy.backoff_base_seconds), kHonoured, kOfQuota);
+  requeuing.Add("backoffMaxSeconds", Shown(strategy.backoff_max_seconds), kHonoured, kOfQuota);
+  if (strategy.backoff_limit_count) {
+    requeuing.Add("backoffLimitCount", Shown(*strategy.backoff_limit_count), kHonoured, kOfQuota);
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "config/berth_configuration.h"
 #include "config/scheduler_configuration.h"
 
 // What each setting of a configuration becomes in berth. Nothing is ignored in silence: what would
@@ -28,6 +29,9 @@ struct Setting {
 // the gates last. REQUIRES: completed and valid.
 [[nodiscard]] std::vector<Setting> Explain(const SchedulerConfiguration& configuration,
                                            const FeatureGates& gates = {});
+
+// Of berth's own: all of it is honoured.
+[[nodiscard]] std::vector<Setting> Explain(const BerthConfiguration& configuration);
 
 // For people: a line each.
 [[nodiscard]] std::string Text(const std::vector<Setting>& settings);

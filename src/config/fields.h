@@ -1,10 +1,33 @@
 #pragma once
 
+#include "config/berth_configuration.h"
 #include "config/scheduler_configuration.h"
 
 // Private to config/: the fields of each object of the configuration, said once for who reads them
 // and who prints them. A visitor is called with a field's name and the member.
 namespace berth::config {
+
+template <class Visitor>
+void Fields(Visitor& visit, RequeuingStrategy& of) {
+  visit("timestamp", of.timestamp);
+  visit("backoffBaseSeconds", of.backoff_base_seconds);
+  visit("backoffMaxSeconds", of.backoff_max_seconds);
+  visit("backoffLimitCount", of.backoff_limit_count);
+}
+
+template <class Visitor>
+void Fields(Visitor& visit, WaitForPodsReady& of) {
+  visit("timeout", of.timeout);
+  visit("recoveryTimeout", of.recovery_timeout);
+  visit("requeuingStrategy", of.requeuing_strategy);
+}
+
+template <class Visitor>
+void Fields(Visitor& visit, BerthConfiguration& of) {
+  visit("compat", of.compat);
+  visit("placement", of.placement);
+  visit("waitForPodsReady", of.wait_for_pods_ready);
+}
 
 template <class Visitor>
 void Fields(Visitor& visit, LeaderElection& of) {

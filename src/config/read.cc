@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,26 +12,39 @@
 namespace berth::config {
 namespace {
 
+std::string_view TextOf(const api::Json& document, std::string_view name) {
+  const api::Json* value = document.get_object().if_contains(name);
+  return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : "";
+}
+
+constexpr std::string_view kSchedulerGroup = "kubescheduler.config.k8s.io/";
+
+// Which of the two it is to be: berth's own where it says so by one of its two words.
+bool IsBerths(const api::Json& document) {
+  return TextOf(document, "kind") == kBerthKind ||
+         TextOf(document, "apiVersion").starts_with("config.berth.dev/");
+}
+
 // What the document says that it is: empty when it is what is read here.
 std::string KindProblem(const api::Json& document) {
-  const auto text = [&](std::string_view name) -> std::string_view {
-    const api::Json* value = document.get_object().if_contains(name);
-    return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : "";
-  };
-  const std::string_view version = text("apiVersion");
-  const std::string_view kind = text("kind");
-  if (version.empty()) return fmt::format("apiVersion is missing: {}", kSchedulerVersion);
-  if (kind.empty()) return fmt::format("kind is missing: {}", kSchedulerKind);
-  if (version == kSchedulerVersion && kind == kSchedulerKind) return "";
-  constexpr std::string_view kGroup = "kubescheduler.config.k8s.io/";
-  if (kind == kSchedulerKind && version.starts_with(kGroup)) {
+  const std::string_view version = TextOf(document, "apiVersion");
+  const std::string_view kind = TextOf(document, "kind");
+  const bool of_berth = IsBerths(document);
+  const std::string_view wanted_version = of_berth ? kBerthVersion : kSchedulerVersion;
+  const std::string_view wanted_kind = of_berth ? kBerthKind : kSchedulerKind;
+  if (version.empty()) return fmt::format("apiVersion is missing: {}", wanted_version);
+  if (kind.empty()) return fmt::format("kind is missing: {}", wanted_kind);
+  if (version == wanted_version && kind == wanted_kind) return "";
+  if (kind == kSchedulerKind && version.starts_with(kSchedulerGroup)) {
     return fmt::format(
         "apiVersion {} is no longer served by Kubernetes 1.36: write {}, where plugins of several "
         "points are enabled by multiPoint and scoring strategies are arguments of NodeResourcesFit",
         version, kSchedulerVersion);
   }
-  return fmt::format("is a {} of {}, not a {} of {}", kind, version, kSchedulerKind,
-                     kSchedulerVersion);
+  if (of_berth)
+    return fmt::format("is a {} of {}, not a {} of {}", kind, version, wanted_kind, wanted_version);
+  return fmt::format("is a {} of {}, not a {} of {}, nor a {} of {}", kind, version, kSchedulerKind,
+                     kSchedulerVersion, kBerthKind, kBerthVersion);
 }
 
 Problems Worded(const api::FieldErrors& errors, const Lines& lines) {
@@ -41,35 +55,81 @@ Problems Worded(const api::FieldErrors& errors, const Lines& lines) {
   return out;
 }
 
-}  // namespace
+// Reads one document into `out`, which has its defaults.
+template <class T>
+Problems ReadInto(const api::Json& document, const Lines& lines, T& out) {
+  Reader reader(lines);
+  reader.Read(document, "", out);
+  return reader.Take();
+}
 
-std::expected<SchedulerConfiguration, Problems> ReadSchedulerConfiguration(
-    std::string_view text, const FeatureGates& gates) {
+Problems ReadScheduler(const api::Json& document, const Lines& lines, const FeatureGates& gates,
+                       SchedulerConfiguration& out) {
+  Problems problems = ReadInto(document, lines, out);
+  if (!problems.empty()) return problems;
+  Complete(out, gates);
+  return Worded(Validate(out, gates), lines);
+}
+
+Problems ReadBerth(const api::Json& document, const Lines& lines, BerthConfiguration& out) {
+  Problems problems = ReadInto(document, lines, out);
+  if (!problems.empty()) return problems;
+  return Worded(Validate(out), lines);
+}
+
+// The documents of a file, each an object, with the lines of their fields.
+std::expected<codec::ParsedYaml, Problems> ParseFile(std::string_view text) {
   const auto fail = [](std::string problem) {
     return std::unexpected(Problems{std::move(problem)});
   };
   if (text.size() > kConfigurationBytesMax)
     return fail(fmt::format("larger than {} bytes", kConfigurationBytesMax));
   constexpr codec::YamlLimits kLimits = {
-      .nesting_max = 64, .nodes_max = 100'000, .documents_max = 2, .lines = true};
+      .nesting_max = 64, .nodes_max = 100'000, .documents_max = 3, .lines = true};
   auto parsed = codec::ParseYamlReporting(text, kLimits);
   if (!parsed) return fail(parsed.error().message);
-  if (parsed->documents.size() > 1)
-    return fail(fmt::format("holds several documents; it must be one {}", kSchedulerKind));
-  if (parsed->documents.empty() || !parsed->documents.front().is_object())
-    return fail(fmt::format("must be a {}", kSchedulerKind));
-  const api::Json& document = parsed->documents.front();
-  if (std::string problem = KindProblem(document); !problem.empty()) return fail(problem);
-  Reader reader(parsed->lines);
-  SchedulerConfiguration out;
-  reader.Read(document, "", out);
+  const auto is_object = [](const api::Json& document) { return document.is_object(); };
+  if (parsed->documents.empty() || !std::ranges::all_of(parsed->documents, is_object))
+    return fail(fmt::format("must be a {} ({}), a {} ({}), or both", kSchedulerKind,
+                            kSchedulerVersion, kBerthKind, kBerthVersion));
+  return *std::move(parsed);
+}
+
+}  // namespace
+
+std::expected<ConfigurationFile, Problems> ReadConfigurationFile(std::string_view text,
+                                                                 const FeatureGates& gates) {
+  auto parsed = ParseFile(text);
+  if (!parsed) return std::unexpected(std::move(parsed.error()));
+  ConfigurationFile out;
   Problems problems = std::move(parsed->duplicates);
-  for (std::string& problem : reader.Take()) problems.push_back(std::move(problem));
+  const auto add = [&](Problems more) {
+    for (std::string& problem : more) problems.push_back(std::move(problem));
+  };
+  for (size_t i = 0; i < parsed->documents.size(); ++i) {
+    const api::Json& document = parsed->documents[i];
+    if (std::string problem = KindProblem(document); !problem.empty()) {
+      add({std::move(problem)});
+    } else if (IsBerths(document) ? out.berth.has_value() : out.scheduler.has_value()) {
+      add({fmt::format("holds several documents of {}; it must be one",
+                       IsBerths(document) ? kBerthKind : kSchedulerKind)});
+    } else if (IsBerths(document)) {
+      add(ReadBerth(document, parsed->lines[i], out.berth.emplace()));
+    } else {
+      add(ReadScheduler(document, parsed->lines[i], gates, out.scheduler.emplace()));
+    }
+  }
   if (!problems.empty()) return std::unexpected(std::move(problems));
-  Complete(out, gates);
-  const api::FieldErrors errors = Validate(out, gates);
-  if (!errors.empty()) return std::unexpected(Worded(errors, parsed->lines));
   return out;
+}
+
+std::expected<SchedulerConfiguration, Problems> ReadSchedulerConfiguration(
+    std::string_view text, const FeatureGates& gates) {
+  auto file = ReadConfigurationFile(text, gates);
+  if (!file) return std::unexpected(std::move(file.error()));
+  if (!file->scheduler)
+    return std::unexpected(Problems{fmt::format("must be a {}", kSchedulerKind)});
+  return *std::move(file->scheduler);
 }
 
 }  // namespace berth::config

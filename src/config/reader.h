@@ -13,12 +13,13 @@
 
 #include "api/json.h"
 #include "base/time.h"
+#include "codec/yaml.h"
 #include "config/fields.h"
 
 // Private to config/: a document into members, strictly.
 namespace berth::config {
 
-using Lines = std::map<std::string, int64_t, std::less<>>;
+using Lines = codec::YamlLines;
 
 // The line of a field, or of the nearest thing around it that has one: `line 7: `, or nothing.
 [[nodiscard]] std::string AtLine(const Lines& lines, std::string_view field);
