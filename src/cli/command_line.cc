@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -307,7 +309,8 @@ void AddClients(CLI::App& app, Slots& slots) {
   AddConfig(run, slots.run.config);
   AddSchedulerFlags(run, slots.run.flags);
   run->add_option("--secure-port", slots.run.secure_port,
-                  "serve probes, /metrics, /configz and /debug/ on this port [none]")
+                  "serve probes, /metrics, /configz and /debug/ on this port [none; 10259 with "
+                  "--authentication-kubeconfig, --bind-address or another flag of its serving]")
       ->transform(WholeNumber(0, UINT16_MAX));
   run->add_option("--bind-address", slots.run.secure_host, "address of --secure-port [127.0.0.1]");
   run->add_option("--secure-ca", slots.run.secure_ca,
@@ -410,6 +413,20 @@ std::expected<Command, Exit> FinishUp(Slots& slots) {
   return up;
 }
 
+// Who starts it with a flag about its port, as kube-scheduler is, expects that to be open.
+RunOptions FinishRun(const CLI::App& run, Slots& slots) {
+  constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
+  RunOptions& out = slots.run;
+  const auto given = [&](const char* flag) { return run.get_option(flag)->count() > 0; };
+  const bool serves =
+      std::ranges::any_of(std::array{"--authentication-kubeconfig", "--authorization-kubeconfig",
+                                     "--authorization-always-allow-paths", "--bind-address",
+                                     "--client-ca-file", "--secure-ca", "--tls-cert-file"},
+                          given);
+  if (serves && !out.secure_port) out.secure_port = kSchedulerPort;
+  return out;
+}
+
 std::expected<Command, Exit> FinishReplay(Slots& slots) {
   double arrived = 0;
   const char* end = slots.arrived.data() + slots.arrived.size();
@@ -462,7 +479,7 @@ std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
     return std::unexpected(UsageError(error.what()));
   }
   if (up->parsed()) return FinishUp(slots);
-  if (app.got_subcommand("run")) return slots.run;
+  if (const CLI::App* run = app.get_subcommand("run"); run->parsed()) return FinishRun(*run, slots);
   if (app.got_subcommand("controllers")) return slots.controllers;
   if (app.got_subcommand("nodes")) return slots.nodes;
   if (app.got_subcommand("queue")) return slots.queue;

@@ -92,7 +92,7 @@ void AddAccess(CLI::App* run, SchedulerFlags& flags) {
                   "PEM file with the authority of clients of --secure-port [the cluster's]")
       ->group(kGroup);
   run->add_option("--authentication-kubeconfig", flags.authentication_kubeconfig,
-                  "by which TokenReviews are put [--kubeconfig]; opens --secure-port 10259")
+                  "by which TokenReviews are put [--kubeconfig]")
       ->group(kGroup);
   run->add_option("--authorization-kubeconfig", flags.authorization_kubeconfig,
                   "by which SubjectAccessReviews are put [--kubeconfig]")

@@ -50,7 +50,6 @@ constexpr int kGatherCallsMin = 8;
 // One call of a lease is under way at a time, and a connection that hangs is in nobody's way.
 constexpr int kLeaseConnectionsMax = 2;
 constexpr uint64_t kLeaseBytesMax = 2 * 1024 * 1024;
-constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
 constexpr Duration kLookUpEvery = Duration::Seconds(30);
 
 env::LogLevel Level(bool verbose) { return verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo; }
@@ -377,11 +376,7 @@ int Run(const cli::RunOptions& options) {
     scheduler = *std::move(recorded);
   }
   Status status = process.Connect(std::move(scheduler), *endpoint);
-  cli::RunOptions serving = options;
-  // Who starts it with this, as kube-scheduler is, expects its port to be open.
-  if (!serving.secure_port && !options.flags.authentication_kubeconfig.empty())
-    serving.secure_port = kSchedulerPort;
-  if (status && serving.secure_port) status = process.Serve(serving, *endpoint);
+  if (status && options.secure_port) status = process.Serve(options, *endpoint);
   if (!status) return process.Failed(status.error());
   return process.Run();
 }
