@@ -53,15 +53,6 @@ bool IsReadable(std::string_view target) {
   return path == "/metrics" || path == "/configz";
 }
 
-// Behind the scheduler's metrics.
-void AddProcess(env::Output& output) {
-  auto* respond = std::get_if<env::Respond>(&output);
-  if (respond == nullptr || respond->response.status != 200) return;
-  env::HttpResponse& response = respond->response;
-  if (env::FindHeader(response.headers, "content-type") != control::kMetricsType) return;
-  response.body = Bytes(fmt::format("{}{}", response.body.view(), ProcessMetrics()));
-}
-
 bool IsOfScheduler(std::string_view target) {
   return target.starts_with("/debug/") || IsReadable(target);
 }
@@ -82,6 +73,16 @@ int DebugRouter::Refusal(const env::RequestArrived& request) const {
   if (request.peer.user.empty()) return 401;
   return std::ranges::find(request.peer.groups, "system:masters") == request.peer.groups.end() ? 403
                                                                                                : 0;
+}
+
+void DebugRouter::AddOwnMetrics(env::Output& output) const {
+  auto* respond = std::get_if<env::Respond>(&output);
+  if (respond == nullptr || respond->response.status != 200) return;
+  env::HttpResponse& response = respond->response;
+  if (env::FindHeader(response.headers, "content-type") != control::kMetricsType) return;
+  response.body = Bytes(fmt::format("{}{}{}", response.body.view(),
+                                    targets_.times != nullptr ? targets_.times->MetricsText() : "",
+                                    ProcessMetrics()));
 }
 
 bool DebugRouter::IsOpen(std::string_view target) const {
@@ -180,7 +181,7 @@ bool DebugRouter::TakeOver(const env::Output& output, std::vector<env::Input>& d
 }
 
 void DebugRouter::Take(std::vector<env::Output> batch) {
-  for (env::Output& output : batch) AddProcess(output);
+  for (env::Output& output : batch) AddOwnMetrics(output);
   std::vector<env::Input> debug;
   std::vector<env::Output> network;
   network.reserve(batch.size());

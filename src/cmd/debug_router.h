@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "cmd/decision_times.h"
 #include "env/port.h"
 #include "net/bearer_token.h"
 
@@ -25,8 +26,8 @@ namespace berth::cmd {
 // everybody, and of all else a gate (control/access_gate.h) decides; it answers kLetIn of what goes
 // on to the scheduler. Where there is no gate either, anyone else is answered 401 or 403 here.
 //
-// To what the scheduler says at /metrics it adds what the process takes (process_metrics.h), which
-// no actor can know.
+// To what the scheduler says at /metrics it adds what no actor can know: what the process takes
+// (process_metrics.h), and how long decisions do (decision_times.h).
 //
 //   HTTPS server ─Post─> router ─> API server or gate ─Take─> router ─> HTTPS server
 //                          └─────> scheduler <──────────────────┘
@@ -39,6 +40,7 @@ class DebugRouter final : public env::InputSink, public env::OutputSink {
     env::InputSink* gate = nullptr;   // Without an API server only.
     env::InputSink* debug = nullptr;  // Null: its paths are not served: 404.
     env::OutputSink* network = nullptr;
+    const DecisionTimes* times = nullptr;  // Null: /metrics tells none.
   };
 
   // `token` may be null: certificates alone count then.
@@ -64,6 +66,8 @@ class DebugRouter final : public env::InputSink, public env::OutputSink {
   // Whether it answers one that was asked about and is let in, which goes to `debug` then.
   bool TakeOver(const env::Output& output, std::vector<env::Input>& debug) REQUIRES_LOCK(mutex_);
   [[nodiscard]] bool IsOpen(std::string_view target) const;
+  // Behind the scheduler's metrics.
+  void AddOwnMetrics(env::Output& output) const;
   // What is wrong with the request: a status, or 0.
   [[nodiscard]] int Refusal(const env::RequestArrived& request) const;
 

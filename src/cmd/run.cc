@@ -16,6 +16,7 @@
 #include "cmd/configuration.h"
 #include "cmd/connect.h"
 #include "cmd/debug_router.h"
+#include "cmd/decision_times.h"
 #include "cmd/delegation.h"
 #include "cmd/extenders.h"
 #include "cmd/leader_options.h"
@@ -152,7 +153,8 @@ class Process {
     const DebugRouter::Targets targets{.api = nullptr,
                                        .gate = &delegation_->inbox(),
                                        .debug = &executor_.inbox(actor_),
-                                       .network = server_.get()};
+                                       .network = server_.get(),
+                                       .times = &times_};
     router_ =
         std::make_unique<DebugRouter>(targets, endpoint.transport.bearer_token, options.open_paths);
     if (!options.secure_ca.empty()) {
@@ -162,6 +164,9 @@ class Process {
     }
     gate_.PassTo(*router_);
     return {};
+  }
+  [[nodiscard]] std::unique_ptr<env::Actor> Scheduler(const SchedulerSetup& setup) {
+    return Timed(MakeScheduler(setup), times_);
   }
   // The actor that does the same as this one and records it.
   Result<std::unique_ptr<env::Actor>> Record(std::unique_ptr<env::Actor> actor,
@@ -183,7 +188,7 @@ class Process {
       restarts.make = [this, setup, source = *source]() -> env::RecordedActor::Life {
         Tell("the recording is full: the scheduler starts anew");
         const SchedulerSetup fresh = Refreshed(setup);
-        return {.actor = MakeScheduler(fresh), .header = PrintHeader(fresh, source, clock_.now())};
+        return {.actor = Scheduler(fresh), .header = PrintHeader(fresh, source, clock_.now())};
       };
     }
     return std::make_unique<env::RecordedActor>(std::move(actor), *recorder_, std::move(restarts));
@@ -250,6 +255,7 @@ class Process {
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
   StopGate gate_;
+  DecisionTimes times_;
   std::unique_ptr<env::os::Recorder> recorder_;
   env::os::Executor executor_;
   env::os::ActorId actor_;
@@ -369,7 +375,7 @@ int Run(const cli::RunOptions& options) {
     process.HasLease();
   }
   process.Tell(StartText(setup, *endpoint));
-  std::unique_ptr<env::Actor> scheduler = MakeScheduler(setup);
+  std::unique_ptr<env::Actor> scheduler = process.Scheduler(setup);
   if (!options.record.path.empty()) {
     auto recorded = process.Record(std::move(scheduler), setup, options);
     if (!recorded) return process.Failed(recorded.error());

@@ -32,6 +32,7 @@
 #include "cmd/commands.h"
 #include "cmd/configuration.h"
 #include "cmd/debug_router.h"
+#include "cmd/decision_times.h"
 #include "cmd/demo_shell.h"
 #include "cmd/node_template.h"
 #include "cmd/profiles.h"
@@ -136,6 +137,7 @@ class Cluster {
   std::shared_future<Result<net::TokenKey>> token_key_;
   std::string kubeconfig_;
   std::unique_ptr<env::os::SqliteJournal> journal_;
+  DecisionTimes times_;
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
   std::unique_ptr<net::HttpsClient> webhooks_;  // What the API server calls.
@@ -160,7 +162,8 @@ Status Cluster::Start() {
   if (!status) return status;
   const DebugRouter::Targets targets{.api = &executor_.inbox(api_),
                                      .debug = scheduler_ ? &executor_.inbox(*scheduler_) : nullptr,
-                                     .network = server_.get()};
+                                     .network = server_.get(),
+                                     .times = &times_};
   router_ = std::make_unique<DebugRouter>(targets, std::make_shared<net::BearerToken>(token_));
   executor_.SetNetwork(*router_);
   status = WriteKubeconfig();
@@ -398,7 +401,8 @@ Status Cluster::AddClients() {
     std::string configz = ConfigzText(*configuration, options.scheduler_names, alone, "");
     scheduler_ = AddClient(
         "scheduler", "system:kube-scheduler",
-        std::make_unique<control::OperatedScheduler>(std::move(options), std::move(configz)));
+        Timed(std::make_unique<control::OperatedScheduler>(std::move(options), std::move(configz)),
+              times_));
   }
   if (!options_.no_controllers) {
     controllers::Options options;

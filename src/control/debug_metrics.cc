@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "control/metrics_writer.h"
 #include "control/scheduler.h"
 #include "model/lifecycle.h"
 #include "translate/text.h"
@@ -20,61 +21,8 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// value / scale with as many digits as it takes.
-std::string DecimalOf(int64_t value, int64_t scale) {
-  std::string text = std::to_string(value / scale);
-  int64_t rest = value % scale;
-  if (rest != 0) text += '.';
-  while (rest != 0) {
-    rest *= 10;
-    text += static_cast<char>('0' + rest / scale);
-    rest %= scale;
-  }
-  return text;
-}
-
-class Metrics {
- public:
-  void Family(std::string_view name, std::string_view type, std::string_view help) {
-    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
-  }
-  void Value(std::string_view series, uint64_t value) {
-    text_ += fmt::format("{} {}\n", series, value);
-  }
-  void Counter(std::string_view name, std::string_view help, uint64_t value) {
-    Family(name, "counter", help);
-    Value(name, value);
-  }
-  void Gauge(std::string_view name, std::string_view help, uint64_t value) {
-    Family(name, "gauge", help);
-    Value(name, value);
-  }
-  void Text(std::string_view text) { text_ += text; }
-  std::string Take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-// A histogram of kube-scheduler's, whose bounds double; `scale` of the unit is one.
-template <size_t N>
-void Buckets(std::string_view name, std::string_view labels, const Histogram<N>& histogram,
-             std::pair<int64_t, int64_t> first_and_scale, Metrics& metrics) {
-  const auto [first, scale] = first_and_scale;
-  const std::string_view comma = labels.empty() ? "" : ",";
-  uint64_t count = 0;
-  for (size_t i = 0; i <= N; ++i) {
-    count += histogram.counts[i];
-    const std::string bound = i == N ? "+Inf" : DecimalOf(first << i, scale);
-    metrics.Value(fmt::format("{}_bucket{{{}{}le=\"{}\"}}", name, labels, comma, bound), count);
-  }
-  const std::string braces = labels.empty() ? "" : fmt::format("{{{}}}", labels);
-  metrics.Text(fmt::format("{}_sum{} {}\n", name, braces, DecimalOf(histogram.sum, scale)));
-  metrics.Value(fmt::format("{}_count{}", name, braces), count);
-}
-
 // Attempts and how long they took, named and divided as kube-scheduler's.
-void AttemptMetrics(const Scheduler& scheduler, Metrics& metrics) {
+void AttemptMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const SchedulingMetrics& told = scheduler.metrics();
   metrics.Family("scheduler_schedule_attempts_total", "counter",
                  "Attempts to find pods a node, by how they ended.");
@@ -92,25 +40,25 @@ void AttemptMetrics(const Scheduler& scheduler, Metrics& metrics) {
   metrics.Family("scheduler_scheduling_attempt_duration_seconds", "histogram",
                  "From the decision of an attempt to its binding.");
   for (const auto& [profile, of] : told.profiles()) {
-    Buckets("scheduler_scheduling_attempt_duration_seconds",
-            fmt::format(R"(profile="{}",result="scheduled")", profile), of.durations, kAttempt,
-            metrics);
+    metrics.Buckets("scheduler_scheduling_attempt_duration_seconds",
+                    fmt::format(R"(profile="{}",result="scheduled")", profile), of.durations,
+                    kAttempt);
   }
   metrics.Family("scheduler_pod_scheduling_sli_duration_seconds", "histogram",
                  "From when a pod may be placed, without its gates, to its binding.");
   for (const auto& [attempts, histogram] : told.sli()) {
     const bool more = attempts > SchedulingMetrics::kAttemptsTold;
-    Buckets("scheduler_pod_scheduling_sli_duration_seconds",
-            fmt::format(R"(attempts="{}")", more ? "16+" : std::to_string(attempts)), histogram,
-            kSli, metrics);
+    metrics.Buckets("scheduler_pod_scheduling_sli_duration_seconds",
+                    fmt::format(R"(attempts="{}")", more ? "16+" : std::to_string(attempts)),
+                    histogram, kSli);
   }
   metrics.Family("scheduler_pod_scheduling_attempts", "histogram",
                  "Attempts that a pod took to be bound.");
-  Buckets("scheduler_pod_scheduling_attempts", "", told.attempts(), {1, 1}, metrics);
+  metrics.Buckets("scheduler_pod_scheduling_attempts", "", told.attempts(), {1, 1});
 }
 
 // Who waits, and what is held in memory.
-void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
+void QueueMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const model::State& state = scheduler.engine().state();
   const cycle::WaitingLines& lines = scheduler.engine().lines();
   std::array<uint64_t, 3> waiting{};
@@ -151,7 +99,7 @@ void QueueMetrics(const Scheduler& scheduler, Metrics& metrics) {
 }
 
 // Why pods came to wait, and for whom they do.
-void WaitingMetrics(const Scheduler& scheduler, Metrics& metrics) {
+void WaitingMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const SchedulingMetrics& told = scheduler.metrics();
   metrics.Family("scheduler_queue_incoming_pods_total", "counter",
                  "Pods that came to a queue, by what happened. Of what frees room on a node "
@@ -196,7 +144,7 @@ void WaitingMetrics(const Scheduler& scheduler, Metrics& metrics) {
   }
 }
 
-void LeaderMetrics(const Scheduler& scheduler, Metrics& metrics) {
+void LeaderMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const LeaderElection* election = scheduler.election();
   if (election == nullptr) return;
   metrics.Family("leader_election_master_status", "gauge", "Whether this replica leads.");
@@ -212,7 +160,7 @@ void LeaderMetrics(const Scheduler& scheduler, Metrics& metrics) {
 }
 
 // Promises of nodes by why they ended: by what happened, or by why they were taken back.
-void PromiseMetrics(const model::State& state, Metrics& metrics) {
+void PromiseMetrics(const model::State& state, MetricsWriter& metrics) {
   using enum model::Cause;
   metrics.Family("berth_promises_ended_total", "counter", "Promises of nodes by why they ended.");
   const auto value = [&](std::string_view why, uint64_t count) {
@@ -240,7 +188,7 @@ void PromiseMetrics(const model::State& state, Metrics& metrics) {
 }
 
 // What the scheduler has met since it started; only labels are forgotten again.
-void VocabularyMetrics(const model::State& state, Metrics& metrics) {
+void VocabularyMetrics(const model::State& state, MetricsWriter& metrics) {
   const model::Vocabulary& vocabulary = state.vocabulary();
   metrics.Family("berth_vocabulary_entries", "gauge", "Distinct values met so far, by table.");
   const std::array<std::pair<std::string_view, uint32_t>, 11> tables = {
@@ -261,7 +209,7 @@ void VocabularyMetrics(const model::State& state, Metrics& metrics) {
 }
 
 // Those that kube-scheduler has are named as there.
-void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
+void PreemptionMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const cycle::Counters& engine = scheduler.engine().counters();
   metrics.Counter("scheduler_preemption_attempts_total",
                   "Pods that fitted nowhere and asked whose room they may take.",
@@ -293,7 +241,7 @@ void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
 }
 
 // As client-go counts them.
-void RequestMetrics(const client::Client& client, Metrics& metrics) {
+void RequestMetrics(const client::Client& client, MetricsWriter& metrics) {
   metrics.Family("rest_client_requests_total", "counter",
                  "Requests of the scheduler by status, method and host.");
   for (const auto& [what, count] : client.answers()) {
@@ -304,7 +252,7 @@ void RequestMetrics(const client::Client& client, Metrics& metrics) {
   }
 }
 
-void RefusedWritesMetrics(const RefusedWrites& writes, Metrics& metrics) {
+void RefusedWritesMetrics(const RefusedWrites& writes, MetricsWriter& metrics) {
   metrics.Family("berth_writes_failed_total", "counter",
                  "Writes that were refused (a missing right, an invalid object) or are of unknown "
                  "fate, by what they do to what.");
@@ -320,7 +268,7 @@ void RefusedWritesMetrics(const RefusedWrites& writes, Metrics& metrics) {
   }
 }
 
-void ExtenderMetrics(const Extenders& extenders, Metrics& metrics) {
+void ExtenderMetrics(const Extenders& extenders, MetricsWriter& metrics) {
   constexpr std::array<std::pair<std::string_view, Extenders::Verb>, Extenders::kVerbs> kVerbs = {
       {{"filter", Extenders::Verb::kFilter},
        {"prioritize", Extenders::Verb::kPrioritize},
@@ -351,7 +299,7 @@ std::string MetricsText(const Scheduler& scheduler) {
   const Binder::Counters& binder = scheduler.binder().counters();
   const StatusWriter::Counters& status = scheduler.status().counters();
   const cycle::Counters& engine = scheduler.engine().counters();
-  Metrics metrics;
+  MetricsWriter metrics;
   AttemptMetrics(scheduler, metrics);
   QueueMetrics(scheduler, metrics);
   WaitingMetrics(scheduler, metrics);
