@@ -129,10 +129,12 @@ TEST(CommandLine, TheClientsFindTheirServer) {
   EXPECT_FALSE(Get<RunOptions>({"run", "--leader-elect=false"}).secure_port.has_value());
   for (const char* flag : {"--authentication-kubeconfig=f", "--authorization-kubeconfig=f",
                            "--client-ca-file=f", "--authorization-always-allow-paths=/healthz",
-                           "--bind-address=127.0.0.1", "--secure-ca=f", "--tls-cert-file=f"}) {
+                           "--bind-address=127.0.0.1", "--secure-ca=f"}) {
     EXPECT_EQ(Get<RunOptions>({"run", flag}).secure_port, 10259) << flag;
     EXPECT_EQ(Get<RunOptions>({"run", flag, "--secure-port=1"}).secure_port, 1) << flag;
   }
+  EXPECT_EQ(Get<RunOptions>({"run", "--tls-cert-file=f", "--tls-private-key-file=g"}).secure_port,
+            10259);
   EXPECT_FALSE(Get<RunOptions>({"run"}).quota);
   EXPECT_TRUE(Get<RunOptions>({"run", "--quota"}).quota);
   EXPECT_EQ(Get<RunOptions>({"run", "--quota", "--config", "c.yaml"}).config, "c.yaml");

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -181,6 +182,8 @@ void Echo(Http2Server::Connection& connection, const Request& request) {
 class ClientHttp2Test : public ::testing::Test {
  protected:
   ClientHttp2Test() {
+    // The server may write to a client that has gone.
+    EXPECT_NE(std::signal(SIGPIPE, SIG_IGN), SIG_ERR);
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     pki_ = MakePki("127.0.0.1", Instant{std::chrono::nanoseconds(now).count()}).value();
     options_.host = "127.0.0.1";
