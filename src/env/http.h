@@ -24,7 +24,7 @@ struct Header {
 [[nodiscard]] std::optional<std::string_view> FindHeader(const std::vector<Header>& headers,
                                                          std::string_view name);
 
-// One request of HTTP/1.1 or of the in-process transport, which carries the same things.
+// One request of HTTP or of the in-process transport, which carries the same things.
 struct HttpRequest {
   Method method = Method::kGet;
   std::string target;  // Path and query, percent-encoded, as on the wire.

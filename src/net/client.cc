@@ -178,13 +178,17 @@ void HttpsClient::Impl::Begin(Call call) {
   }
   deadlines.emplace(call.due, call.id.value);
   if (IsToWait(*pool, call.stream)) {
-    return (call.stream ? pool->waiting_streams : pool->waiting).push_back(std::move(call));
+    (call.stream ? pool->waiting_streams : pool->waiting).push_back(std::move(call));
+  } else {
+    Give(pool, std::move(call));
   }
-  Give(pool, std::move(call));
+  SetTimer();
 }
 
 bool HttpsClient::Impl::IsToWait(const Pool& pool, bool stream) const {
-  if (pool.offers_http2 && !pool.speaks_http1 && pool.opening > 0) return true;
+  const auto has_room = [](const auto& connection) { return connection->has_room(); };
+  const bool is_open = !pool.idle.empty() || std::ranges::any_of(pool.http2, has_room);
+  if (pool.offers_http2 && !pool.speaks_http1 && pool.opening > 0 && !is_open) return true;
   // Streams don't wait for calls: those that are open hold their places for ever.
   return !stream && pool.busy_count >= options.connections_max;
 }
@@ -229,10 +233,24 @@ void HttpsClient::Impl::ServeWaiting(const std::shared_ptr<Pool>& pool) {
   serve(pool->waiting, false);
 }
 
+std::optional<Call> HttpsClient::Impl::TakeWaiting(Pool& pool) {
+  std::deque<Call>& from = pool.waiting_streams.empty() ? pool.waiting : pool.waiting_streams;
+  if (from.empty()) return std::nullopt;
+  std::optional<Call> call = std::move(from.front());
+  from.pop_front();
+  return call;
+}
+
+void HttpsClient::Impl::NoteStreaming(const std::shared_ptr<Pool>& pool) {
+  --pool->busy_count;
+  ServeWaiting(pool);
+}
+
 void HttpsClient::Impl::End(const Call& call, bool streaming, Pool& pool) {
   calls.erase(call.id.value);
   deadlines.erase({call.due, call.id.value});
   if (!streaming) --pool.busy_count;
+  CHECK_GE(pool.busy_count, 0);
 }
 
 void HttpsClient::Impl::Reuse(const std::shared_ptr<Http1Connection>& connection) {

@@ -30,6 +30,7 @@ struct ClientOptions {
                              // same for each endpoint. All are kept until the server closes them.
                              // Over HTTP/2, where calls share a connection, so many at once.
   bool http2 = true;         // Spoken to `host` where it can. Endpoints get HTTP/1.1.
+  Duration open_timeout = Duration::Seconds(10);  // To connect to `host`, TLS included.
   // Over HTTP/2: after how long without a byte the server is asked whether it is there, and how
   // long it has to give a sign.
   Duration ping_after = Duration::Seconds(30);
@@ -54,15 +55,16 @@ struct ClientOptions {
 // wait in order. The failure of a call is told apart exactly:
 //   kNotSent  No byte of it was handed to a connection: no connection came about, or it waited past
 //             its timeout or its `not_after` for one. That is looked at right before the bytes go.
-//             Or the server said twice that it had not looked at it (HTTP/2: RFC 9113, 8.7).
+//             Or the server said that it had not looked at it (HTTP/2: RFC 9113, 8.7), and did so
+//             again if it was sent again.
 //   kLost     It was sent, and the connection ended without a whole answer, or with one that is
 //             not HTTP.
 //   kTimeout  It was sent, and no whole answer came in time.
-// Three exceptions repeat a call, each once. One that the server has not looked at is sent again.
-// One that was answered 401 is sent again when the token has changed since (and `not_after` lets
-// it): it was not carried out. A GET, or a call of an endpoint, on a kept connection that ended
-// without a byte of answer is sent once more on a new one: the server may have closed it for
-// idleness meanwhile; not if the request is to be sent once.
+// Three exceptions repeat a call, once, the second of them once more. One that the server has not
+// looked at is sent again, if it is not to be sent once. One that was answered 401 is sent again
+// when the token has changed since (and `not_after` lets it): it was not carried out. A GET, or a
+// call of an endpoint, on a kept connection that ended without a byte of answer is sent once more
+// on a new one: the server may have closed it for idleness meanwhile; not if it is to be sent once.
 //
 // At most limits::kEndpointsMax endpoints are known at once; of those without calls the one that
 // was used longest ago is forgotten for a new one.

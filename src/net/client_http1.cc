@@ -52,16 +52,28 @@ Http1Connection::Http1Connection(HttpsClient::Impl& client, std::shared_ptr<Pool
     : Carrier(std::move(pool)),
       client_(client),
       stream_(client.io, pool_->tls),
+      open_timer_(client.io),
       parser_({.header_bytes = static_cast<uint32_t>(limits::kRequestHeaderBytesMax),
                .body_bytes = client.options.body_bytes_max}) {}
 
 void Http1Connection::Connect(Call call) {
   call_ = std::move(call);
+  if (pool_->own) LimitOpening();
   client_.resolver.async_resolve(pool_->to.host, std::to_string(pool_->to.port),
                                  tcp::resolver::numeric_service,
                                  [self = Self()](const error_code& error, const auto& found) {
                                    self->OnResolved(error, found);
                                  });
+}
+
+// Calls wait for what it finds out, so its own call's patience is no measure.
+void Http1Connection::LimitOpening() {
+  open_timer_.expires_after(std::chrono::nanoseconds(client_.options.open_timeout.ns));
+  open_timer_.async_wait([self = Self()](const error_code& error) {
+    if (error || self->closed_ || !self->opening_) return;
+    self->client_.Tell("no connection in time");
+    self->Break("dial tcp: i/o timeout");
+  });
 }
 
 void Http1Connection::OnResolved(const error_code& error,
@@ -127,7 +139,9 @@ bool Http1Connection::ChoseHttp2() {
   return std::string_view(reinterpret_cast<const char*>(chosen), size) == "h2";
 }
 
+// It is the next one that finds out how many calls the server takes.
 void Http1Connection::HandOn() {
+  opening_ = false;
   pool_->speaks_http1 = false;
   const auto next = std::make_shared<Http2Connection>(client_, pool_, std::move(stream_));
   closed_ = true;
@@ -139,12 +153,13 @@ void Http1Connection::HandOn() {
   call_.reset();
   client_.calls[call.id.value] = next;
   next->Send(std::move(call));
-  NoteOpened();
+  open_timer_.cancel();
 }
 
 // Others may have waited to learn what the server speaks.
 void Http1Connection::NoteOpened() {
   if (!std::exchange(opening_, false)) return;
+  open_timer_.cancel();
   --pool_->opening;
   client_.ServeWaiting(pool_);
 }
@@ -272,7 +287,7 @@ size_t Http1Connection::Parse(std::string_view bytes) {
 void Http1Connection::OnHead() {
   if (streaming_ || !call_->stream || !parser_.header_done() || parser_.status() != 200) return;
   streaming_ = true;
-  --pool_->busy_count;
+  client_.NoteStreaming(pool_);
   client_.Post(env::Response{.call = call_->id, .response = parser_.Head()});
 }
 
@@ -342,7 +357,13 @@ Carrier::Progress Http1Connection::ProgressOf(env::CallId call) const {
 
 void Http1Connection::Abandon(env::CallId call) {
   CHECK(call_ && call_->id == call);
-  Close();
+  // Others may wait for what this one finds out.
+  std::optional<Call> next = opening_ ? client_.TakeWaiting(*pool_) : std::nullopt;
+  if (!next) return Close();
+  client_.End(*call_, streaming_, *pool_);
+  call_ = std::move(next);
+  ++pool_->busy_count;
+  client_.calls[call_->id.value] = shared_from_this();
 }
 
 void Http1Connection::Close() {
@@ -350,6 +371,7 @@ void Http1Connection::Close() {
   closed_ = true;
   if (call_) client_.End(*call_, streaming_, *pool_);
   call_.reset();
+  open_timer_.cancel();
   if (std::exchange(opening_, false)) --pool_->opening;
   error_code ignored;
   stream_.next_layer().shutdown(tcp::socket::shutdown_both, ignored);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ class Http1Connection final : public Carrier {
   }
   void OnResolved(const boost::system::error_code& error,
                   const boost::asio::ip::tcp::resolver::results_type& found);
+  void LimitOpening();
   void Handshake();
   void Begin();
   // The server has chosen HTTP/2: another carrier takes over.
@@ -52,6 +54,7 @@ class Http1Connection final : public Carrier {
 
   HttpsClient::Impl& client_;
   TlsStream stream_;
+  boost::asio::steady_timer open_timer_;
   ResponseParser parser_;
   std::optional<Call> call_;
   std::array<char, kClientReadBytes> read_buffer_{};

@@ -1,10 +1,12 @@
 #include "net/client_http2.h"
 
-#include <fmt/format.h>
 #include <openssl/err.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -17,11 +19,12 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using env::CallFailure;
 using env::CallId;
-using End = Http2Answer::End;
+using AnswerEnd = Http2Answer::End;
 
 namespace {
 
 constexpr int kOk = 200;
+constexpr const char* kEnd = "EOF";
 constexpr const char* kPeerIsGone = "http2: client connection lost";
 
 std::chrono::nanoseconds Of(Duration duration) { return std::chrono::nanoseconds(duration.ns); }
@@ -75,7 +78,7 @@ void Http2Connection::Abandon(CallId call) {
     client_.End(*queued, /*streaming=*/false, *pool_);
     queued_.erase(queued);
   }
-  DrainIfGoing();
+  GiveAway();
   client_.ServeWaiting(pool_);
 }
 
@@ -90,17 +93,34 @@ void Http2Connection::FlushSoon() {
 void Http2Connection::Flush() {
   // Framed now, what is queued would wait, and might be too late when its bytes go.
   if (closed_ || writing_) return;
+  ResetLate();
   SendQueued();
   Write();
 }
 
+// The server can't have carried them out: it waits for their ends.
+void Http2Connection::ResetLate() {
+  std::vector<int32_t> late;
+  for (const auto& [stream, exchange] : exchanges_) {
+    if (session_.IsPartlySent(stream) && client_.IsTooLate(exchange.call)) late.push_back(stream);
+  }
+  std::ranges::sort(late);
+  for (const int32_t stream : late) {
+    const Exchange exchange = Take(stream);
+    client_.Fail(exchange.call.id, CallFailure::kLost, kCallNoLonger);
+  }
+  if (!late.empty()) client_.ServeWaiting(pool_);
+}
+
 void Http2Connection::SendQueued() {
+  bool dropped = false;
   while (!queued_.empty() && session_.room() > 0) {
     Call call = std::move(queued_.front());
     queued_.pop_front();
     if (client_.IsTooLate(call)) {
       client_.End(call, /*streaming=*/false, *pool_);
       client_.Fail(call.id, CallFailure::kNotSent, kCallNoLonger);
+      dropped = true;
       continue;
     }
     call.token = client_.TokenFor(*pool_, call.request);
@@ -114,14 +134,17 @@ void Http2Connection::SendQueued() {
     exchange.call = std::move(call);
     client_.NoteSent(exchange.call);
   }
+  if (dropped) client_.ServeWaiting(pool_);
 }
 
 void Http2Connection::Write() {
   out_.clear();
-  if (const Status status = session_.AppendOutput(out_); !status && out_.empty())
-    return Break("http2: " + status.error().message);
+  const Status status = session_.AppendOutput(out_);
+  DeliverTouched();  // What the session itself reset.
+  if (!status && out_.empty()) return Break("http2: " + status.error().message);
   if (out_.empty()) return;
   writing_ = true;
+  write_at_ = std::chrono::steady_clock::now();
   asio::async_write(stream_, asio::buffer(out_), [self = Self()](const error_code& error, size_t) {
     self->writing_ = false;
     if (error) return self->Break("write: " + GoWords(error));
@@ -139,27 +162,38 @@ void Http2Connection::OnRead(const error_code& error, size_t bytes) {
   if (closed_) return;
   if (error) {
     ERR_clear_error();
-    return Break(IsEnd(error) ? "EOF" : "read: " + GoWords(error));
+    return Break(IsEnd(error) ? kEnd : "read: " + GoWords(error));
   }
   read_at_ = std::chrono::steady_clock::now();
-  if (const Status status = session_.Put({read_buffer_.data(), bytes}); !status)
-    return Break("http2: " + status.error().message);
-  for (const int32_t stream : session_.TakeTouched()) Deliver(stream);
+  const Status status = session_.Put({read_buffer_.data(), bytes});
+  if (opening_ && session_.settled()) {
+    opening_ = false;
+    --pool_->opening;
+  }
+  DeliverTouched();
+  if (!status) return Break("http2: " + status.error().message);
+  GiveAway();
   client_.ServeWaiting(pool_);
-  DrainIfGoing();
   if (closed_) return;
   FlushSoon();
   Read();
+}
+
+void Http2Connection::DeliverTouched() {
+  const std::vector<int32_t> touched = session_.TakeTouched();
+  for (const int32_t stream : touched) Deliver(stream);
+  if (!touched.empty()) client_.ServeWaiting(pool_);
 }
 
 void Http2Connection::Deliver(int32_t stream) {
   Exchange& exchange = exchanges_.at(stream);
   Http2Answer& answer = session_.AnswerOf(stream);
   exchange.answering = exchange.answering || answer.head_done;
+  answered_ = answered_ || answer.head_done;
   if (exchange.call.stream && !exchange.streaming && answer.head_done &&
       answer.head.status == kOk) {
     exchange.streaming = true;
-    --pool_->busy_count;
+    client_.NoteStreaming(pool_);
     client_.Post(env::Response{.call = exchange.call.id, .response = answer.head});
   }
   std::string data = std::exchange(answer.body, {});
@@ -170,19 +204,18 @@ void Http2Connection::Deliver(int32_t stream) {
   } else {
     exchange.body += data;
   }
-  if (answer.end != End::kOpen) DeliverEnd(stream, answer);
+  if (answer.end != AnswerEnd::kOpen) DeliverEnd(stream, answer);
 }
 
 void Http2Connection::DeliverEnd(int32_t stream, const Http2Answer& answer) {
-  const End end = answer.end;
+  const AnswerEnd end = answer.end;
   const std::string why = answer.why;
   env::HttpResponse response = answer.head;
-  answered_ = true;
   Exchange exchange = Take(stream);
   const CallId id = exchange.call.id;
   if (exchange.streaming) return client_.Post(env::StreamEnded{id});
-  if (end == End::kRefused) return SendAnew(std::move(exchange.call), why);
-  if (end != End::kComplete) return client_.Fail(id, CallFailure::kLost, why);
+  if (end == AnswerEnd::kRefused) return SendAnew(std::move(exchange.call), why);
+  if (end != AnswerEnd::kComplete) return client_.Fail(id, CallFailure::kLost, why);
   if (client_.RefusedWithOldToken(exchange.call, response.status)) {
     exchange.call.renewed = true;
     return client_.Begin(std::move(exchange.call));
@@ -208,13 +241,18 @@ Http2Connection::Exchange Http2Connection::Take(int32_t stream) {
   return exchange;
 }
 
-void Http2Connection::DrainIfGoing() {
-  if (closed_ || !session_.goes_away()) return;
-  for (Call& call : std::exchange(queued_, {})) {
+void Http2Connection::GiveAway() {
+  if (closed_) return;
+  std::deque<Call> given;
+  while (static_cast<int64_t>(queued_.size()) > session_.room()) {
+    given.push_front(std::move(queued_.back()));
+    queued_.pop_back();
+  }
+  for (Call& call : given) {
     client_.End(call, /*streaming=*/false, *pool_);
     client_.Begin(std::move(call));
   }
-  if (exchanges_.empty()) Close();
+  if (exchanges_.empty() && queued_.empty() && session_.room() == 0) Close();
 }
 
 // The connection has failed.
@@ -239,7 +277,8 @@ void Http2Connection::Break(const std::string& why) {
       call.repeated = true;
       client_.Begin(std::move(call));
     } else {
-      client_.Fail(call.id, CallFailure::kLost, exchange.answering ? "unexpected EOF" : why);
+      client_.Fail(call.id, CallFailure::kLost,
+                   exchange.answering && why == kEnd ? "unexpected EOF" : why);
     }
   }
   for (Call& call : queued) client_.Begin(std::move(call));
@@ -266,11 +305,15 @@ void Http2Connection::WatchLife(Life life) {
   life_.expires_at((life == Life::kQuiet ? read_at_ : asked_at) + Of(after));
   life_.async_wait([self = Self(), life, asked_at](const error_code& error) {
     if (error || self->closed_) return;
+    const SteadyTime now = std::chrono::steady_clock::now();
+    const auto patience = Of(self->client_.options.ping_timeout);
+    // Who writes and doesn't read is no better.
+    if (self->writing_ && now - self->write_at_ > patience) return self->Break(kPeerIsGone);
     if (life == Life::kAsked) {
       if (self->read_at_ < asked_at) return self->Break(kPeerIsGone);
       return self->WatchLife(Life::kQuiet);
     }
-    if (std::chrono::steady_clock::now() - self->read_at_ < Of(self->client_.options.ping_after))
+    if (now - self->read_at_ < Of(self->client_.options.ping_after))
       return self->WatchLife(Life::kQuiet);
     self->session_.Ping();
     self->FlushSoon();
@@ -281,6 +324,7 @@ void Http2Connection::WatchLife(Life life) {
 void Http2Connection::Detach() {
   closed_ = true;
   life_.cancel();
+  if (std::exchange(opening_, false)) --pool_->opening;
   error_code ignored;
   stream_.next_layer().shutdown(asio::socket_base::shutdown_both, ignored);
   stream_.next_layer().close(ignored);

@@ -42,7 +42,11 @@ class Http2Connection final : public Carrier {
   // Once this turn of the loop is over: what is to be sent by then goes together.
   void FlushSoon();
   void Flush();
+  // Gives up writes of which the rest may not leave any more.
+  void ResetLate();
   void SendQueued();
+  // What the session has to tell.
+  void DeliverTouched();
   void Write();
   void Read();
   void OnRead(const boost::system::error_code& error, size_t bytes);
@@ -53,8 +57,8 @@ class Http2Connection final : public Carrier {
   // A request that the server has not looked at.
   void SendAnew(Call call, const std::string& why);
   Exchange Take(int32_t stream);
-  // Gives away what it has not framed; closes once it has no call.
-  void DrainIfGoing();
+  // Gives away what it has not framed and has no room for; closes once it is of no use.
+  void GiveAway();
   void Break(const std::string& why);
   void WatchLife(Life life);
   void Detach();
@@ -69,7 +73,9 @@ class Http2Connection final : public Carrier {
   std::array<char, kClientReadBytes> read_buffer_{};
   std::string out_;
   SteadyTime read_at_;     // When a byte came last.
+  SteadyTime write_at_;    // When the write that is under way began.
   bool answered_ = false;  // Something was.
+  bool opening_ = true;    // How many calls the server takes is not known yet.
   bool flush_posted_ = false;
   bool writing_ = false;
   bool closed_ = false;

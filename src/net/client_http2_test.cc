@@ -13,8 +13,11 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/mutex.h"
@@ -22,6 +25,7 @@
 #include "net/client.h"
 #include "net/test_http2_peer.h"
 #include "net/tls.h"
+#include "testing/files.h"
 
 namespace berth::net {
 namespace {
@@ -43,9 +47,14 @@ class Http2Server {
   };
   // Called with each request that has come whole.
   using Script = std::function<void(Connection&, const Request&)>;
+  struct Ways {
+    uint32_t streams_max = 100;
+    int mute = 0;         // The connection that gets no handshake; 0: none.
+    Script on_read = {};  // Called when anything was read, without a request.
+  };
 
-  Http2Server(const KeyPair& identity, Script script, uint32_t streams_max = 100)
-      : script_(std::move(script)), streams_max_(streams_max) {
+  Http2Server(const KeyPair& identity, Script script, Ways ways)
+      : script_(std::move(script)), ways_(std::move(ways)) {
     EXPECT_TRUE(internal::UseIdentity(context_, identity));
     SSL_CTX_set_alpn_select_cb(
         context_.native_handle(),
@@ -99,9 +108,10 @@ class Http2Server {
     }
   }
   void Serve(int socket, int number) {
+    if (number == ways_.mute) return;
     SSL* ssl = SSL_new(context_.native_handle());
     SSL_set_fd(ssl, socket);
-    Http2Peer peer(streams_max_);
+    Http2Peer peer(ways_.streams_max);
     Connection connection{.peer = peer, .number = number};
     if (SSL_accept(ssl) == 1) Talk(ssl, connection);
     SSL_free(ssl);
@@ -114,16 +124,15 @@ class Http2Server {
       char buffer[16384];
       const int size = SSL_read(ssl, buffer, sizeof(buffer));
       if (size <= 0 || !connection.peer.Put({buffer, static_cast<size_t>(size)})) return;
-      for (const Request& request : connection.peer.TakeRequests()) {
-        const MutexLock lock(mutex_);
-        script_(connection, request);
-      }
+      const MutexLock lock(mutex_);
+      for (const Request& request : connection.peer.TakeRequests()) script_(connection, request);
+      if (ways_.on_read) ways_.on_read(connection, {});
       if (connection.cut || connection.silent) return;
     }
   }
 
   const Script script_;
-  const uint32_t streams_max_;
+  const Ways ways_;
   boost::asio::ssl::context context_ = internal::MakeContext(true);
   int listener_ = -1;
   uint16_t port_ = 0;
@@ -192,8 +201,8 @@ class ClientHttp2Test : public ::testing::Test {
   ~ClientHttp2Test() override {
     if (client_) client_->Stop();
   }
-  void Start(Http2Server::Script script, uint32_t streams_max = 100) {
-    server_ = std::make_unique<Http2Server>(pki_.server, std::move(script), streams_max);
+  void Start(Http2Server::Script script, Http2Server::Ways ways = {}) {
+    server_ = std::make_unique<Http2Server>(pki_.server, std::move(script), std::move(ways));
     options_.port = server_->port();
     client_ = HttpsClient::Make(options_).value();
     client_->Start(answers_);
@@ -286,10 +295,104 @@ TEST_F(ClientHttp2Test, AnotherConnectionIsOpenedWhenTheServerTakesNoMoreOnOne) 
           Echo(connection, request);
         }
       },
-      /*streams_max=*/1);
+      {.streams_max = 1});
   EXPECT_EQ(Ask(Watch(1)), "1: 200 ");
   EXPECT_EQ(Ask(Call(2)), "2: 200 /2 on 2");
   EXPECT_EQ(Ask(Call(3)), "3: 200 /3 on 2");
+}
+
+TEST_F(ClientHttp2Test, NoMoreIsSentThanTheServerTakes) {
+  std::atomic<int> refused{0};
+  Start(
+      [&](Http2Server::Connection& connection, const Request& request) {
+        refused += static_cast<int>(connection.peer.resets().size());
+        Echo(connection, request);
+      },
+      {.streams_max = 2});
+  Send({Call(1, "{}"), Call(2, "{}"), Call(3, "{}"), Call(4, "{}"), Call(5, "{}")});
+  for (const std::string& line : answers_.Next(5)) EXPECT_THAT(line, HasSubstr(": 200 "));
+  EXPECT_EQ(refused, 0);
+}
+
+// Of the second, which is opened for want of room on the first.
+TEST_F(ClientHttp2Test, WhoWaitsForAConnectionThatHangsTakesTheRoomThatIsFreedElsewhere) {
+  options_.ping_after = Duration::Milliseconds(20);
+  std::optional<int32_t> held;
+  Start(
+      [&](Http2Server::Connection& connection, const Request& request) {
+        if (request.headers.at(":path") == "/1") {
+          held = request.stream;
+        } else {
+          Echo(connection, request);
+        }
+      },
+      {.streams_max = 1,
+       .mute = 2,
+       // A ping comes: by then the others wait.
+       .on_read = [&](Http2Server::Connection& connection, const Request&) {
+         if (held && server_->connections() == 2)
+           connection.peer.Answer(*std::exchange(held, std::nullopt), "200", "held");
+       }});
+  Send({Call(1)});
+  Send({Call(2), Call(3)});
+  EXPECT_THAT(answers_.Next(2), ElementsAre("1: 200 held", "3: 200 /3 on 1"));
+}
+
+TEST_F(ClientHttp2Test, AConnectionThatDoesNotComeAboutIsGivenUpAndTheNextTriesAnew) {
+  options_.open_timeout = Duration::Milliseconds(50);
+  Start(Echo, {.mute = 1});
+  Send({Call(1), Call(2)});
+  EXPECT_THAT(answers_.Next(2),
+              ElementsAre("1: not sent: dial tcp: i/o timeout", "2: 200 /2 on 2"));
+}
+
+TEST_F(ClientHttp2Test, WhoIsCancelledLeavesItsHandshakeToTheNext) {
+  Start(Echo);
+  Send({Call(1), Call(2), env::CancelCall{{1}}});
+  EXPECT_EQ(answers_.Next(), "2: 200 /2 on 1");
+  EXPECT_EQ(Ask(Call(3)), "3: 200 /3 on 1");
+}
+
+TEST_F(ClientHttp2Test, AnAnswerThatIsNoneIsLostAtOnce) {
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    if (request.headers.at(":path") != "/1") return Echo(connection, request);
+    connection.peer.Head(request.stream, "200", {{"content-length", "3"}});
+    connection.peer.Data(request.stream, "four", true);
+  });
+  EXPECT_EQ(Ask(Call(1)), "1: lost: stream error: stream ID 1; PROTOCOL_ERROR");
+  EXPECT_EQ(Ask(Call(2)), "2: 200 /2 on 1");
+}
+
+TEST_F(ClientHttp2Test, TheRestOfABodyDoesNotLeaveTooLate) {
+  constexpr Instant kStrikes = Instant::FromSeconds(10);
+  std::atomic<int> asked{0};
+  options_.clock = [&] {
+    constexpr int kUntilItIsFramed = 3;  // Begun, its due time reckoned, framed.
+    return Instant{asked++ < kUntilItIsFramed ? 0 : kStrikes.ns};
+  };
+  std::atomic<int> whole{0};
+  Start([&](Http2Server::Connection& connection, const Request& request) {
+    if (!request.body.empty()) ++whole;
+    Echo(connection, request);
+  });
+  env::SendRequest bounded = Call(1, std::string(200'000, 'x'));
+  bounded.not_after = kStrikes;
+  EXPECT_EQ(Ask(std::move(bounded)), "1: lost: it must not be sent any more");
+  EXPECT_EQ(Ask(Call(2)), "2: 200 /2 on 1");
+  EXPECT_EQ(whole, 0);
+}
+
+TEST_F(ClientHttp2Test, ACallThatIsRefusedForAnOldTokenIsSentOnceMoreWithTheNewOne) {
+  const berth::testing::TempFolder folder("token");
+  const std::filesystem::path file = folder.path() / "token";
+  std::ofstream(file) << "old";
+  options_.bearer_token = BearerToken::FromFile(file.string()).value();
+  std::ofstream(file, std::ios::trunc) << "new";
+  Start([](Http2Server::Connection& connection, const Request& request) {
+    const std::string& token = request.headers.at("authorization");
+    connection.peer.Answer(request.stream, token == "Bearer new" ? "200" : "401", token);
+  });
+  EXPECT_EQ(Ask(Call(1, "{}")), "1: 200 Bearer new");
 }
 
 TEST_F(ClientHttp2Test, WhatTheServerHasNotLookedAtIsSentOnceMoreEvenAWrite) {
@@ -433,8 +536,7 @@ TEST_F(ClientHttp2Test, ATokenIsSentAndWhatMustNotLeaveAnyMoreIsNot) {
   EXPECT_EQ(Ask(Call(3)), "3: 200 Bearer secret");
 }
 
-// Its time runs out between when it is begun and when its bytes go: while the connection comes
-// about.
+// Its time runs out between when it is begun and when its bytes go.
 TEST_F(ClientHttp2Test, WhetherItMayLeaveIsLookedAtWhenItLeaves) {
   constexpr Instant kStrikes = Instant::FromSeconds(10);
   std::atomic<int> asked{0};

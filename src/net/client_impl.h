@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -125,8 +126,12 @@ struct HttpsClient::Impl {
   // What connections tell.
   // It is sent: from here on its answer is waited for.
   void NoteSent(Call& call);
+  // A call is an open stream from here on.
+  void NoteStreaming(const std::shared_ptr<Pool>& pool);
   // A call has had its last input, or is begun anew.
   void End(const Call& call, bool streaming, Pool& pool);
+  // The first that waits; nothing: nobody does.
+  std::optional<Call> TakeWaiting(Pool& pool);
   // A connection has no call any more and can take one.
   void Reuse(const std::shared_ptr<Http1Connection>& connection);
   // There may be room for those that wait.

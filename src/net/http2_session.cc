@@ -20,6 +20,9 @@ using End = Http2Answer::End;
 constexpr int32_t kStreamWindowBytes = 4 << 20;
 constexpr int32_t kConnectionWindowBytes = 64 << 20;
 
+// Of a request: what is larger the server is to refuse.
+constexpr size_t kSentHeaderBytesMax = 1 << 20;
+
 constexpr int kConnection = 0;  // The stream that the connection's own frames name.
 
 std::string_view View(const uint8_t* data, size_t size) {
@@ -27,18 +30,18 @@ std::string_view View(const uint8_t* data, size_t size) {
 }
 
 // As Go's http2.StreamError has it.
-std::string StreamError(int32_t stream, uint32_t code) {
-  return fmt::format("stream error: stream ID {}; {}; received from peer", stream,
-                     nghttp2_http2_strerror(code));
+std::string StreamError(int32_t stream, uint32_t code, bool by_peer) {
+  return fmt::format("stream error: stream ID {}; {}{}", stream, nghttp2_http2_strerror(code),
+                     by_peer ? "; received from peer" : "");
 }
 
-nghttp2_nv Field(std::string_view name, std::string_view value, uint8_t flags = 0) {
+nghttp2_nv Field(std::string_view name, std::string_view value) {
   // nghttp2 writes to neither.
   return {.name = const_cast<uint8_t*>(reinterpret_cast<const uint8_t*>(name.data())),
           .value = const_cast<uint8_t*>(reinterpret_cast<const uint8_t*>(value.data())),
           .namelen = name.size(),
           .valuelen = value.size(),
-          .flags = flags};
+          .flags = NGHTTP2_NV_FLAG_NONE};
 }
 
 // Headers that HTTP/2 has no place for or says itself.
@@ -58,6 +61,7 @@ struct Http2Session::Impl {
     uint64_t body_bytes = 0;
     bool stream = false;
     bool touched = false;
+    bool reset_by_peer = false;
   };
 
   explicit Impl(ParseLimits l) : limits(l) {}
@@ -86,6 +90,7 @@ struct Http2Session::Impl {
   nghttp2_session* session = nullptr;
   std::unordered_map<int32_t, Exchange> exchanges;
   std::vector<int32_t> touched;
+  bool settled = false;
 };
 
 int Http2Session::Impl::OnHeader(int32_t stream, std::string_view name, std::string_view value) {
@@ -106,10 +111,13 @@ int Http2Session::Impl::OnHeader(int32_t stream, std::string_view name, std::str
 }
 
 void Http2Session::Impl::OnFrame(const nghttp2_frame& frame) {
-  if (frame.hd.type != NGHTTP2_HEADERS && frame.hd.type != NGHTTP2_DATA) return;
+  settled =
+      settled || (frame.hd.type == NGHTTP2_SETTINGS && (frame.hd.flags & NGHTTP2_FLAG_ACK) == 0);
   const int32_t stream = frame.hd.stream_id;
   Exchange* exchange = Find(stream);
   if (exchange == nullptr) return;
+  if (frame.hd.type == NGHTTP2_RST_STREAM) exchange->reset_by_peer = true;
+  if (frame.hd.type != NGHTTP2_HEADERS && frame.hd.type != NGHTTP2_DATA) return;
   Http2Answer& answer = exchange->answer;
   if (frame.hd.type == NGHTTP2_HEADERS && !answer.head_done) {
     // 103 Early Hints and its like announce the answer.
@@ -139,8 +147,10 @@ void Http2Session::Impl::OnData(int32_t stream, std::string_view data) {
 void Http2Session::Impl::OnClosed(int32_t stream, uint32_t code) {
   Exchange* exchange = Find(stream);
   if (exchange == nullptr) return;
-  Finish(stream, *exchange, code == NGHTTP2_REFUSED_STREAM ? End::kRefused : End::kBroken,
-         StreamError(stream, code));
+  // Who has begun to answer has looked at it, whatever it says.
+  const bool refused = code == NGHTTP2_REFUSED_STREAM && !exchange->answer.head_done;
+  Finish(stream, *exchange, refused ? End::kRefused : End::kBroken,
+         StreamError(stream, code, exchange->reset_by_peer));
 }
 
 // nghttp2 dropped a request by itself: its headers are larger than it sends.
@@ -206,7 +216,7 @@ Http2Session::Http2Session(ParseLimits limits) : impl_(std::make_unique<Impl>(li
   CHECK_EQ(nghttp2_session_callbacks_new(&callbacks), 0);
   CHECK_EQ(nghttp2_option_new(&option), 0);
   SetCallbacks(callbacks);
-  nghttp2_option_set_no_closed_streams(option, 1);
+  nghttp2_option_set_max_send_header_block_length(option, kSentHeaderBytesMax);
   CHECK_EQ(nghttp2_session_client_new2(&impl_->session, callbacks, impl_.get(), option), 0);
   nghttp2_option_del(option);
   nghttp2_session_callbacks_del(callbacks);
@@ -225,15 +235,15 @@ Http2Session::Http2Session(ParseLimits limits) : impl_(std::make_unique<Impl>(li
 
 Http2Session::~Http2Session() { nghttp2_session_del(impl_->session); }
 
+bool Http2Session::settled() const { return impl_->settled; }
+
 int64_t Http2Session::room() const {
+  constexpr int64_t kStreamsMax = 1000;  // Of a server that names no bound.
   if (goes_away()) return 0;
   const int64_t most =
       nghttp2_session_get_remote_settings(impl_->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-  // Before the server's first word nobody knows; RFC 9113 asks servers for no less than this.
-  constexpr int64_t kUntilKnown = 100;
-  constexpr int64_t kUnbounded = 0xffffffff;
   const int64_t taken = static_cast<int64_t>(impl_->exchanges.size());
-  return std::max<int64_t>(0, (most == kUnbounded ? kUntilKnown : most) - taken);
+  return std::max<int64_t>(0, (impl_->settled ? std::min(most, kStreamsMax) : 1) - taken);
 }
 
 bool Http2Session::goes_away() const {
@@ -249,8 +259,7 @@ int32_t Http2Session::Send(const Http2Request& request) {
       Field(":method", ToString(sent.method)),
       Field(":scheme", "https"),
       Field(":authority", request.authority),
-      // Each has its own: in HPACK's table they would push out what repeats.
-      Field(":path", path, NGHTTP2_NV_FLAG_NO_INDEX),
+      Field(":path", path),
   };
   for (const env::Header& header : sent.headers) {
     if (!IsOfTheConnection(header.name)) fields.push_back(Field(header.name, header.value));
@@ -258,7 +267,7 @@ int32_t Http2Session::Send(const Http2Request& request) {
   if (!request.token.empty()) fields.push_back(Field("authorization", authorization));
   const bool has_body = !sent.body.empty();
   if (has_body || sent.method != env::Method::kGet)
-    fields.push_back(Field("content-length", length, NGHTTP2_NV_FLAG_NO_INDEX));
+    fields.push_back(Field("content-length", length));
   const nghttp2_data_provider body{.source = {}, .read_callback = ReadBody};
   const int32_t stream = nghttp2_submit_request(impl_->session, nullptr, fields.data(),
                                                 fields.size(), has_body ? &body : nullptr, nullptr);
@@ -277,6 +286,11 @@ void Http2Session::Forget(int32_t stream) {
   if (sent && answered) return;
   // Out of memory alone keeps it from being queued.
   CHECK_EQ(nghttp2_submit_rst_stream(impl_->session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL), 0);
+}
+
+bool Http2Session::IsPartlySent(int32_t stream) const {
+  const Impl::Exchange* exchange = impl_->Find(stream);
+  return exchange != nullptr && exchange->body_at < exchange->body.size();
 }
 
 void Http2Session::Ping() {

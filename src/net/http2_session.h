@@ -46,7 +46,9 @@ class Http2Session {
   Http2Session(const Http2Session&) = delete;
   Http2Session& operator=(const Http2Session&) = delete;
 
-  // How many requests more the server takes now.
+  // Whether the server has said by its SETTINGS how many requests it takes.
+  [[nodiscard]] bool settled() const;
+  // How many requests more it takes now; until it has said so, one.
   [[nodiscard]] int64_t room() const;
   // It takes none any more: the server has said that it goes away, or all numbers are used up.
   [[nodiscard]] bool goes_away() const;
@@ -55,6 +57,8 @@ class Http2Session {
   int32_t Send(const Http2Request& request);
   // Forgets a request, and tells the server unless it is done with it.
   void Forget(int32_t stream);
+  // Whether bytes of its body have still to become output: what the server's windows don't let.
+  [[nodiscard]] bool IsPartlySent(int32_t stream) const;
   // Asks for a sign of life: some bytes will come.
   void Ping();
 

@@ -95,6 +95,7 @@ TEST_F(Http2SessionTest, ALargeBodyPassesTheWindows) {
 }
 
 TEST_F(Http2SessionTest, WhatComesOfAStreamIsToldAsItComes) {
+  Exchange();
   const int32_t watch = Send("/watch", "", /*stream=*/true);
   const int32_t other = Send("/other");
   Exchange();
@@ -132,6 +133,7 @@ TEST_F(Http2SessionTest, InterimAnswersAndTrailersAreNotTheAnswer) {
 }
 
 TEST_F(Http2SessionTest, EndsAreToldApart) {
+  Exchange();
   const int32_t refused = Send("/refused");
   const int32_t broken = Send("/broken");
   const int32_t large = Send("/large");
@@ -148,6 +150,37 @@ TEST_F(Http2SessionTest, EndsAreToldApart) {
   EXPECT_EQ(session.AnswerOf(large).why, "the answer has more than 1000 bytes");
 }
 
+TEST_F(Http2SessionTest, WhoHasBegunToAnswerHasLookedAtTheRequest) {
+  const int32_t stream = Send("/", "{}");
+  Exchange();
+  peer.Head(stream, "201");
+  Exchange();
+  peer.Reset(stream, NGHTTP2_REFUSED_STREAM);
+  Exchange();
+  EXPECT_EQ(session.AnswerOf(stream).end, End::kBroken);
+}
+
+TEST_F(Http2SessionTest, WhatIsNoAnswerIsResetHereAndTold) {
+  const int32_t stream = Send("/");
+  Exchange();
+  peer.Head(stream, "200", {{"content-length", "3"}});
+  peer.Data(stream, "four", true);
+  Exchange();
+  EXPECT_THAT(session.TakeTouched(), ElementsAre(stream));
+  EXPECT_EQ(session.AnswerOf(stream).end, End::kBroken);
+  EXPECT_EQ(session.AnswerOf(stream).why, "stream error: stream ID 1; PROTOCOL_ERROR");
+}
+
+TEST_F(Http2SessionTest, ABodyIsPartlySentWhileTheWindowsAreFull) {
+  const int32_t stream = Send("/", std::string(100'000, 'x'));
+  std::string out;
+  ASSERT_TRUE(session.AppendOutput(out));
+  EXPECT_TRUE(session.IsPartlySent(stream));
+  ASSERT_TRUE(peer.Put(out));
+  Exchange();
+  EXPECT_FALSE(session.IsPartlySent(stream));
+}
+
 TEST_F(Http2SessionTest, HeadersWithoutBoundAreNotKept) {
   const int32_t stream = Send("/");
   Exchange();
@@ -158,16 +191,18 @@ TEST_F(Http2SessionTest, HeadersWithoutBoundAreNotKept) {
   EXPECT_THAT(session.AnswerOf(stream).why, HasSubstr("headers are too large"));
 }
 
-TEST_F(Http2SessionTest, RequestsOfWhichNoneCanSendTheHeadersAreBroken) {
-  const int32_t stream = Send("/" + std::string(100'000, 'x'));
+TEST_F(Http2SessionTest, RequestsOfWhichNobodyTakesTheHeadersAreBroken) {
+  const int32_t stream = Send("/" + std::string(2 << 20, 'x'));
   Exchange();
   EXPECT_EQ(session.AnswerOf(stream).end, End::kBroken);
   EXPECT_THAT(peer.TakeBegun(), IsEmpty());
 }
 
 TEST_F(Http2SessionTest, RoomIsWhatTheServerSays) {
-  EXPECT_EQ(session.room(), 100) << "until it has said";
+  EXPECT_EQ(session.room(), 1) << "until it has said";
+  EXPECT_FALSE(session.settled());
   Exchange();
+  EXPECT_TRUE(session.settled());
   EXPECT_EQ(session.room(), 3);
   const int32_t first = Send("/1");
   Send("/2");
@@ -181,6 +216,7 @@ TEST_F(Http2SessionTest, RoomIsWhatTheServerSays) {
 }
 
 TEST_F(Http2SessionTest, WhatTheServerWillNotLookAtIsRefusedWhenItGoesAway) {
+  Exchange();
   const int32_t first = Send("/1");
   const int32_t second = Send("/2");
   Exchange();
