@@ -78,10 +78,17 @@ class Query {
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
   [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
 
-  // Whether amounts, taints and cordons are all that can refuse.
-  [[nodiscard]] bool only_amounts() const {
-    return !spec_.names.valid() && !spec_.selector.valid() && !spec_.added.valid() &&
-           !spec_.features.valid() && !spec_.models.valid() && spec_.gpu.none() && ports_.empty();
+  // Whether amounts, taints, cordons and a selector whose nodes are known are all that can refuse.
+  [[nodiscard]] bool is_plain() const {
+    return !spec_.names.valid() && !spec_.added.valid() && !spec_.features.valid() &&
+           !spec_.models.valid() && spec_.gpu.none() && ports_.empty() &&
+           (!spec_.selector.valid() || state_.vocabulary().selectors.materialised(spec_.selector));
+  }
+  // The nodes that may have it by its selector, a bit each; empty: all.
+  // REQUIRES: is_plain.
+  [[nodiscard]] std::span<const uint64_t> selected() const {
+    if (!spec_.selector.valid() || !rules_.filters(OptionalFilter::kNodeAffinity)) return {};
+    return state_.vocabulary().selectors.Bits(spec_.selector);
   }
 
   // Bit i: the i-th amount does not fit.
@@ -430,6 +437,100 @@ class RequestColumns {
   size_t size_;
 };
 
+// What FilterAlone says of rows of nodes, a block at a time.
+class BlockFilter {
+ public:
+  BlockFilter(const model::State& state, const Query& query)
+      : query_(query),
+        nodes_(state.nodes()),
+        requests_(state.ledger().nodes(), query.requests()),
+        plain_(query.is_plain()),
+        selected_(plain_ ? query.selected() : std::span<const uint64_t>()),
+        memo_(query) {}
+
+  // The kinds of the rows from `first` on, and how many PreferNoSchedule taints of each the class
+  // doesn't tolerate. REQUIRES: both of one size, kBlock at most.
+  void Run(uint32_t first, std::span<ReasonKind> kinds, std::span<int32_t> taints_raw) {
+    std::array<uint64_t, kBlock> lacking;
+    LackingBlock(requests_.view(), first, std::span(lacking).first(kinds.size()));
+    const std::span<const uint8_t> present = nodes_.present_column();
+    const std::span<const uint8_t> unschedulable = nodes_.unschedulable_column();
+    const std::span<const model::TaintListId> taint_lists = nodes_.taints_column();
+    for (uint32_t i = 0; i < kinds.size(); ++i) {
+      const uint32_t row = first + i;
+      const TaintAnswer& taints = memo_.Of(taint_lists[row]);
+      taints_raw[i] = taints.prefer_count;
+      kinds[i] = plain_ && present[row] != 0 && unschedulable[row] == 0
+                     ? PlainKind(row, taints, lacking[i])
+                     : query_.Filter(NodeId{row}, {}, taints, lacking[i], Reach::kNode).kind;
+    }
+  }
+
+ private:
+  // Of a node that is there and not cordoned, for a class that is plain.
+  [[nodiscard]] ReasonKind PlainKind(uint32_t row, const TaintAnswer& taints,
+                                     uint64_t lacking) const {
+    if (taints.refused) return ReasonKind::kTaint;
+    if (!selected_.empty() && ((selected_[row / 64] >> (row % 64)) & 1) == 0)
+      return ReasonKind::kAffinity;
+    return lacking != 0 ? ReasonKind::kInsufficient : ReasonKind::kNone;
+  }
+  const Query& query_;
+  const model::NodeTable& nodes_;
+  const RequestColumns requests_;
+  const bool plain_;
+  const std::span<const uint64_t> selected_;
+  TaintMemo memo_;
+};
+
+// Score of kSpread of rows of nodes, a block at a time.
+class BlockScores {
+ public:
+  BlockScores(const model::State& state, model::ClassId c, const Query& query)
+      : query_(query),
+        cpu_(ColumnsOf(state, query.spec(), kCpu)),
+        memory_(ColumnsOf(state, query.spec(), kMemory)),
+        own_(state, query.spec(), state.ProfileOf(c)),
+        weights_(state.RulesOf(c).weights),
+        balances_(own_.usual_balanced() ? cpu_.request != 0 || memory_.request != 0
+                                        : own_.balanced_counts()),
+        images_(query.spec().images.valid() && weights_.images != 0),
+        preferences_(query.spec().preferences.valid()) {}
+
+  // The scores of the rows from `first` on; of those that don't fit they mean nothing.
+  // REQUIRES: all of one size, kBlock at most.
+  void Run(uint32_t first, std::span<const ReasonKind> kinds, std::span<const int32_t> taints_raw,
+           std::span<model::NodeScore> scores) const {
+    SpreadBlock block;
+    const auto count = static_cast<uint32_t>(scores.size());
+    ScoreBlock(cpu_, memory_, first, count, block);
+    ScoreOwn(own_, first, count, block);
+    const int64_t fit_weight = weights_.fit;
+    const int64_t balanced_weight = balances_ ? weights_.balanced : 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      scores[i] = {.local = fit_weight * block.fit[i] + balanced_weight * block.balanced[i],
+                   .taints_raw = taints_raw[i]};
+    }
+    if (!images_ && !preferences_) return;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (kinds[i] != ReasonKind::kNone) continue;
+      const NodeId n{first + i};
+      if (images_) scores[i].local += weights_.images * query_.Images(n);
+      if (preferences_) scores[i].affinity_raw = query_.PreferredWeight(n);
+    }
+  }
+
+ private:
+  const Query& query_;
+  const SpreadColumns cpu_;
+  const SpreadColumns memory_;
+  const ResourceScores own_;
+  const model::ScoreWeights weights_;
+  const bool balances_;
+  const bool images_;
+  const bool preferences_;
+};
+
 }  // namespace
 
 Evaluator::Evaluator(model::Policy policy, FragmentTable fragments)
@@ -523,50 +624,24 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
   out.kinds.resize(nodes.size());
   out.scores.resize(nodes.size());
   const Query query(state, c, nullptr);
-  const SpreadColumns cpu = ColumnsOf(state, query.spec(), kCpu);
-  const SpreadColumns memory = ColumnsOf(state, query.spec(), kMemory);
-  const model::ScoreWeights weights = state.RulesOf(c).weights;
-  const ResourceScores own(state, query.spec(), state.ProfileOf(c));
-  const bool balances =
-      own.usual_balanced() ? cpu.request != 0 || memory.request != 0 : own.balanced_counts();
-  const int64_t balanced_weight = balances ? weights.balanced : 0;
-  const bool spread = policy_ == model::Policy::kSpread;
-  const bool only_amounts = query.only_amounts();
-  const bool preferences = query.spec().preferences.valid();
-  const bool images = query.spec().images.valid() && weights.images != 0;
-  const std::span<const uint8_t> present = nodes.present_column();
-  const std::span<const uint8_t> unschedulable = nodes.unschedulable_column();
-  const std::span<const model::TaintListId> taint_lists = nodes.taints_column();
-  const RequestColumns requests(state.ledger().nodes(), query.requests());
-  TaintMemo memo(query);
-  std::array<uint64_t, kBlock> lacking;
-  SpreadBlock block;
-  const std::span<ReasonKind> kinds(out.kinds);
-  const std::span<model::NodeScore> scores(out.scores);
+  BlockFilter filter(state, query);
+  const BlockScores spread(state, c, query);
+  std::array<int32_t, kBlock> taints_raw;
   Tally tally(nodes.rank_column());
   for (uint32_t first = 0; first < nodes.size(); first += kBlock) {
     const uint32_t count = std::min(kBlock, nodes.size() - first);
-    LackingBlock(requests.view(), first, std::span(lacking).first(count));
-    if (spread) ScoreBlock(cpu, memory, first, count, block);
-    if (spread) ScoreOwn(own, first, count, block);
+    const std::span<ReasonKind> kinds = std::span(out.kinds).subspan(first, count);
+    const std::span<model::NodeScore> scores = std::span(out.scores).subspan(first, count);
+    filter.Run(first, kinds, std::span(taints_raw).first(count));
+    if (policy_ == model::Policy::kSpread) {
+      spread.Run(first, kinds, taints_raw, scores);
+    } else {
+      for (uint32_t i = 0; i < count; ++i) {
+        if (kinds[i] == ReasonKind::kNone) scores[i] = Score(state, c, NodeId{first + i});
+      }
+    }
     for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t row = first + i;
-      const NodeId n{row};
-      const TaintAnswer& taints = memo.Of(taint_lists[row]);
-      const bool plain = only_amounts && present[row] != 0 && unschedulable[row] == 0 &&
-                         !taints.refused && lacking[i] == 0;
-      kinds[row] =
-          plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i], Reach::kNode).kind;
-      if (kinds[row] != ReasonKind::kNone) continue;
-      const model::NodeScore score =
-          spread ? model::NodeScore{.local = (images ? weights.images * query.Images(n) : 0) +
-                                             weights.fit * block.fit[i] +
-                                             balanced_weight * block.balanced[i],
-                                    .taints_raw = taints.prefer_count,
-                                    .affinity_raw = preferences ? query.PreferredWeight(n) : 0}
-                 : Score(state, c, n);
-      scores[row] = score;
-      tally.Add(row, score);
+      if (kinds[i] == ReasonKind::kNone) tally.Add(first + i, scores[i]);
     }
   }
   tally.Tell(out);
