@@ -58,6 +58,7 @@ void AffinityIndex::Add(uint32_t pair_id, NodeId n, const Counts& by) {
   Pair& pair = pairs_[pair_id];
   const uint32_t domain = DomainOf(pair, n);
   if (domain == kNone) return;
+  recounted_.Add(n, 0);
   AddCounts(pair.total, by);
   auto at = std::ranges::lower_bound(pair.at, domain, {}, &InDomain::domain);
   if (at == pair.at.end() || at->domain != domain)
@@ -125,8 +126,7 @@ void AffinityIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
 
 uint32_t AffinityIndex::PairOf(uint32_t row, NameId key_name, New& fresh) {
   const auto [key_at, key_fresh] = key_of_.emplace(key_name, static_cast<uint32_t>(keys_.size()));
-  if (key_fresh)
-    keys_.push_back({.name = key_name, .uses = 0, .of_node = {}, .by_value = {}, .nodes = {}});
+  if (key_fresh) keys_.emplace_back().name = key_name;
   const uint32_t key = key_at->second;
   const auto [at, pair_fresh] =
       pair_of_.emplace(std::pair(row, key), static_cast<uint32_t>(pairs_.size()));
@@ -176,6 +176,9 @@ void AffinityIndex::ReleasePair(uint32_t id) {
   Pair& pair = pairs_[id];
   CHECK_GT(pair.uses, 0u);
   if (--pair.uses > 0) return;
+  for (const InDomain& at : pair.at) {
+    if (const NodeId n = OnlyNodeOf(pair, at.domain); n.valid()) recounted_.Add(n, 0);
+  }
   pair.at = {};
   pair.total = {};
   std::erase(pairs_of_row_[pair.row], id);
@@ -184,6 +187,7 @@ void AffinityIndex::ReleasePair(uint32_t id) {
   key.of_node = {};
   key.by_value.clear();
   key.nodes = {};
+  key.shared_count = 0;
 }
 
 void AffinityIndex::Release(AffinityListId id, PodMatcher& matcher) {
@@ -218,8 +222,11 @@ void AffinityIndex::Put(uint32_t key_id, NodeId n, NameId value) {
   const uint32_t before = std::exchange(key.of_node[n.value], domain);
   for (const auto& [of, by] : {std::pair(before, -1), std::pair(domain, +1)}) {
     if (of == kNone) continue;
-    key.nodes[of].count += static_cast<uint32_t>(by);
-    key.nodes[of].all ^= n.value;
+    NodesOf& nodes = key.nodes[of];
+    key.shared_count -= nodes.count > 1 ? 1 : 0;
+    nodes.count += static_cast<uint32_t>(by);
+    nodes.all ^= n.value;
+    key.shared_count += nodes.count > 1 ? 1 : 0;
   }
 }
 

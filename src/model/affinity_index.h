@@ -10,6 +10,7 @@
 #include "model/affinity.h"
 #include "model/ids.h"
 #include "model/pod_matcher.h"
+#include "model/touch.h"
 
 namespace berth::model {
 
@@ -90,6 +91,8 @@ class AffinityIndex {
     const NodesOf& nodes = keys_[pair.key].nodes[domain];
     return nodes.count == 1 ? NodeId{nodes.all} : NodeId{};
   }
+  // Whether any of its domains has several.
+  [[nodiscard]] bool HasShared(const Pair& pair) const { return keys_[pair.key].shared_count > 0; }
   // What counts in the node's domain; nothing without one.
   [[nodiscard]] Counts On(const Pair& pair, NodeId n) const;
 
@@ -133,6 +136,12 @@ class AffinityIndex {
   [[nodiscard]] std::vector<uint32_t> KeysInUse() const;
   [[nodiscard]] NameId NameOfKey(uint32_t key) const { return keys_[key].name; }
 
+  // Where what counts changed, kinds aside: the node to which a pod came, or which it left, also as
+  // its terms or selectors did. Other nodes of its domain are not in it, nor those that are of
+  // another domain now.
+  [[nodiscard]] const TouchLog& recounted() const { return recounted_; }
+  void TrimRecounted(size_t entries_max) { recounted_.Trim(entries_max); }
+
   void AddTo(Hasher& hasher) const;
 
  private:
@@ -147,6 +156,7 @@ class AffinityIndex {
     std::vector<uint32_t> of_node;
     std::map<NameId, uint32_t> by_value;
     std::vector<NodesOf> nodes;  // By domain.
+    uint32_t shared_count = 0;   // Domains of several nodes.
   };
   uint32_t PairOf(uint32_t row, NameId key, New& fresh);
   void ReleasePair(uint32_t pair);
@@ -162,6 +172,7 @@ class AffinityIndex {
   std::vector<uint32_t> moved_selected_;  // Rows, ascending, whose pods moved.
   std::vector<uint32_t> moved_against_;   // Rows, ascending, of terms whose pods moved.
   bool all_moved_ = false;
+  TouchLog recounted_;
 };
 
 }  // namespace berth::model

@@ -194,11 +194,17 @@ class Auditor {
           found_.push_back(fmt::format("domain {}: of {} nodes, not {}", state_.NameOf(value),
                                        domains.nodes_count(domain), nodes[value]));
       }
+      if (domains.has_shared() != AnyShared(nodes))
+        found_.push_back("domains with several nodes are others");
       if (Sorted(state_.ledger().spreads().NodesWithPods(domains)) != with_pods)
         found_.push_back("pods that count stand on other nodes");
       if (domains.Least(0, SpreadIndex::kNone, 0) != least)
         found_.push_back("the least of all domains is another");
     }
+  }
+
+  static bool AnyShared(const std::map<NameId, uint32_t>& nodes) {
+    return std::ranges::any_of(nodes, [](const auto& of_value) { return of_value.second > 1; });
   }
 
   static std::vector<uint32_t> Sorted(std::span<const uint32_t> rows) {
@@ -315,6 +321,8 @@ class Auditor {
         found_.push_back(fmt::format("domain {}: of {} nodes, for affinity", state_.NameOf(value),
                                      nodes[value]));
     }
+    if (index.HasShared(pair) != AnyShared(nodes))
+      found_.push_back("affinity: domains with several nodes are others");
     AffinityIndex::Counts total;
     size_t domains = 0;
     for (const auto& [value, counts] : expected) {

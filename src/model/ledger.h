@@ -232,6 +232,11 @@ class Ledger {
   // How many pods the domains of topologies have.
   [[nodiscard]] const SpreadIndex& spreads() const { return spreads_; }
   [[nodiscard]] const AffinityIndex& affinities() const { return affinities_; }
+  // Of the two, what was recounted.
+  void TrimRecounted(size_t entries_max) {
+    spreads_.TrimRecounted(entries_max);
+    affinities_.TrimRecounted(entries_max);
+  }
   // Which volumes are in use on which nodes.
   [[nodiscard]] const VolumeIndex& volume_uses() const { return volume_uses_; }
   // Counts commits that may have left somebody more quota: who waits for some looks again when it

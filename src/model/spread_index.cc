@@ -30,6 +30,8 @@ void SpreadIndex::Domains::Change(Row& row, uint32_t nodes, int32_t count) {
     if (--at->second == 0) by_count_.erase(at);
     --live_count_;
   }
+  shared_count_ -= row.nodes > 1 ? 1 : 0;
+  shared_count_ += nodes > 1 ? 1 : 0;
   row = {.nodes = nodes, .count = count};
   if (nodes == 0) {
     CHECK_EQ(count, 0);
@@ -89,6 +91,7 @@ void SpreadIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
 void SpreadIndex::Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by) {
   // As upstream, which counts nobody by an empty one.
   if (row >= selectors_.size() || selectors_[row].uses.empty() || matcher.takes_all(row)) return;
+  recounted_.Add(n, 0);
   Selector& selector = selectors_[row];
   if (n.value >= selector.on_node.size()) selector.on_node.resize(n.value + 1);
   int32_t& there = selector.on_node[n.value];
@@ -140,7 +143,10 @@ void SpreadIndex::Untrack(ClassId class_id, PodMatcher& matcher) {
         std::ranges::find(row.uses, class_id, [](const auto& use) { return use.first; });
     CHECK(own != row.uses.end());
     row.uses.erase(own);
-    if (row.uses.empty()) row = {};
+    if (row.uses.empty()) {
+      for (const uint32_t node : row.with_pods.rows()) recounted_.Add(NodeId{node}, 0);
+      row = {};
+    }
     matcher.Release(domains.selector_);
   }
   classes_.erase(class_id);

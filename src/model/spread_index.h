@@ -15,6 +15,7 @@
 #include "model/pod_matcher.h"
 #include "model/row_set.h"
 #include "model/spread.h"
+#include "model/touch.h"
 
 namespace berth::model {
 
@@ -45,8 +46,9 @@ class SpreadIndex {
       return n.value < of_node_.size() ? of_node_[n.value] : kNone;
     }
     [[nodiscard]] int32_t count(uint32_t domain) const { return rows_[domain].count; }
-    // How many nodes it has.
+    // How many nodes it has, and whether any of them has several.
     [[nodiscard]] uint32_t nodes_count(uint32_t domain) const { return rows_[domain].nodes; }
+    [[nodiscard]] bool has_shared() const { return shared_count_ > 0; }
     // The least count of all domains, where that of `domain` (or of none) is `count` instead. 0
     // when there are fewer than `domains_min`.
     [[nodiscard]] int32_t Least(uint32_t domains_min, uint32_t domain, int32_t count) const;
@@ -67,6 +69,7 @@ class SpreadIndex {
     std::vector<Row> rows_;
     std::map<int32_t, uint32_t> by_count_;  // How many domains have so many pods.
     uint32_t live_count_ = 0;
+    uint32_t shared_count_ = 0;
   };
 
   [[nodiscard]] bool empty() const { return classes_.empty(); }
@@ -106,6 +109,11 @@ class SpreadIndex {
   void Put(ClassId class_id, size_t constraint, NodeId n, NameId value);
   [[nodiscard]] std::vector<ClassId> Tracked() const;
 
+  // The nodes to which pods came that count, or which they left, kinds aside: also as a class did.
+  // Other nodes of their domains are not in it, nor those that are of another domain now.
+  [[nodiscard]] const TouchLog& recounted() const { return recounted_; }
+  void TrimRecounted(size_t entries_max) { recounted_.Trim(entries_max); }
+
   void AddTo(Hasher& hasher) const;
 
  private:
@@ -119,6 +127,7 @@ class SpreadIndex {
   std::map<ClassId, std::vector<Domains>> classes_;
   std::vector<Selector> selectors_;  // By the matcher's row, up to the last that is asked about.
   std::vector<uint32_t> moved_;      // Rows, ascending.
+  TouchLog recounted_;
 };
 
 }  // namespace berth::model

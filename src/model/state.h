@@ -269,7 +269,11 @@ class State {
   void GiveVolumes(PodId pod, std::vector<GivenVolume> given);
   // From here on facts say what was given. Who was refused for it may be helped.
   void TakeGivenVolumes();
-  void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
+  // Of each log of nodes.
+  void TrimTouches(size_t entries_max) {
+    touches_.Trim(entries_max);
+    ledger_.TrimRecounted(entries_max);
+  }
   // Extenders are being asked whether the pod may go to the nodes: the query's number, which its
   // ExternalVerdict brings back. REQUIRES: it asks (Pin::asker).
   uint64_t Ask(PodId pod, std::span<const NodeId> nodes);
