@@ -1,7 +1,6 @@
 #include "place/affinity.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -199,82 +198,25 @@ struct Amount {
   }
 };
 
-// What nodes have by their domains, for each key of nodes.
-class Sums {
- public:
-  Sums(const AffinityIndex& index, size_t nodes_count) : index_(index), nodes_count_(nodes_count) {}
-
-  void Add(const Amount& amount) {
-    const AffinityIndex::Pair& pair = *amount.pair;
-    // Those that only keep away add nothing.
-    if (std::ranges::all_of(pair.at, [&](const auto& in) { return amount.In(in.counts) == 0; }))
-      return;
-    auto key = std::ranges::find(keys_, pair.key, [](const Key& k) { return k.pair->key; });
-    if (key == keys_.end()) key = keys_.insert(key, {.pair = &pair, .of_domain = {}, .parts = {}});
-    if (nodes_count_ >= index_.domains_size(pair) / 4) {
-      key->of_domain.resize(index_.domains_size(pair));
-      for (const auto& [domain, at] : pair.at) key->of_domain[domain] += amount.In(at);
-      return;
-    }
-    std::vector<Part> parts;
-    parts.reserve(key->parts.size() + pair.at.size());
-    auto other = key->parts.begin();
-    for (const auto& [domain, at] : pair.at) {
-      for (; other != key->parts.end() && other->domain < domain; ++other) parts.push_back(*other);
-      parts.push_back({domain, amount.In(at)});
-      if (other == key->parts.end() || other->domain != domain) continue;
-      parts.back().amount += other->amount;
-      ++other;
-    }
-    parts.insert(parts.end(), other, key->parts.end());
-    key->parts = std::move(parts);
+// Adds to the sums of nodes what they have by their domains. False: nothing.
+bool AddTo(const AffinityIndex& index, const Amount& amount, std::span<const NodeId> nodes,
+           std::span<int64_t> sums) {
+  const AffinityIndex::Pair& pair = *amount.pair;
+  if (nodes.size() < index.domains_size(pair) / 64) {
+    for (size_t i = 0; i < nodes.size(); ++i) sums[i] += amount.In(index.On(pair, nodes[i]));
+    return true;
   }
-  void AddTo(std::span<const NodeId> nodes, std::span<int64_t> sums) const {
-    for (const Key& key : keys_) {
-      if (key.parts.empty()) {
-        AddToMany(key, nodes, sums);
-      } else {
-        AddToFew(key, nodes, sums);
-      }
-    }
+  // Those that only keep away add nothing.
+  if (std::ranges::all_of(pair.at, [&](const auto& in) { return amount.In(in.counts) == 0; }))
+    return false;
+  std::vector<int64_t> of_domain(index.domains_size(pair));
+  for (const auto& [domain, at] : pair.at) of_domain[domain] = amount.In(at);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const uint32_t domain = index.DomainOf(pair, nodes[i]);
+    if (domain != AffinityIndex::kNone) sums[i] += of_domain[domain];
   }
-  [[nodiscard]] bool empty() const { return keys_.empty(); }
-
- private:
-  struct Part {
-    uint32_t domain = 0;
-    int64_t amount = 0;
-  };
-  struct Key {
-    const AffinityIndex::Pair* pair = nullptr;  // Any of the key.
-    std::vector<int64_t> of_domain;             // Where nodes are many, else:
-    std::vector<Part> parts;                    // Ascending, each domain once.
-  };
-  void AddToMany(const Key& key, std::span<const NodeId> nodes, std::span<int64_t> sums) const {
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const uint32_t domain = index_.DomainOf(*key.pair, nodes[i]);
-      if (domain != AffinityIndex::kNone) sums[i] += key.of_domain[domain];
-    }
-  }
-  // Of domains that are asked for in their order, the next is where the last was found.
-  void AddToFew(const Key& key, std::span<const NodeId> nodes, std::span<int64_t> sums) const {
-    auto at = key.parts.begin();
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const uint32_t domain = index_.DomainOf(*key.pair, nodes[i]);
-      if (domain == AffinityIndex::kNone) continue;
-      if (at != key.parts.begin() && std::prev(at)->domain >= domain) at = key.parts.begin();
-      if (at != key.parts.end() && at->domain < domain)
-        at = std::ranges::lower_bound(at, key.parts.end(), domain, {}, &Part::domain);
-      if (at == key.parts.end() || at->domain != domain) continue;
-      sums[i] += at->amount;
-      ++at;
-    }
-  }
-
-  const AffinityIndex& index_;
-  size_t nodes_count_;
-  std::vector<Key> keys_;
-};
+  return true;
+}
 
 }  // namespace
 
@@ -314,13 +256,13 @@ void ScoreAffinity(const model::State& state, model::ClassId c, std::span<const 
       }
     }
   }
-  Sums sums(index, fitting.size());
-  for (const Amount& amount : amounts) sums.Add(amount);
-  if (sums.empty()) return;
+  if (amounts.empty()) return;
   std::vector<int64_t> raw(fitting.size());
+  bool adds = false;
+  for (const Amount& amount : amounts) adds = AddTo(index, amount, fitting, raw) || adds;
+  if (!adds) return;
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = std::numeric_limits<int64_t>::min();
-  sums.AddTo(fitting, raw);
   for (const int64_t sum : raw) {
     least = std::min(least, sum);
     most = std::max(most, sum);

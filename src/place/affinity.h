@@ -74,8 +74,8 @@ class AffinityQuery {
 
 // The normalised scores, 0 to 100, of nodes that fit: by what the class prefers, and what pods that
 // are there prefer of it, as its profile weighs that. None where nothing is preferred, which adds
-// nothing. O(nodes x keys + domains that count), where the nodes are many or in the order of
-// domains; else a log of these more.
+// nothing. O(terms x (nodes + bytes of domains)); of nodes that are few beside the domains
+// O(terms x nodes x log domains).
 void ScoreAffinity(const model::State& state, model::ClassId c,
                    std::span<const model::NodeId> fitting, std::vector<int32_t>& out);
 
