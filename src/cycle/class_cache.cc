@@ -57,11 +57,14 @@ uint32_t ClassCache::CatchUp(const model::State& state, const place::Evaluator& 
   }
   uint32_t evaluated = 0;
   if (grouped_ && order_epoch_ != state.nodes().order_epoch()) grouped_ = false;
+  std::vector<NodeId> recounted;
+  if (grouped_ && LooksBeyond(state) && !likeness_.CatchUp(state, recounted)) grouped_ = false;
   for (; position_ < log.end(); ++position_) {
     if (!log.latest(position_)) continue;
     Update(state, evaluator, log.at(position_).node);
     ++evaluated;
   }
+  if (grouped_) UpdateLikeness(state, recounted);
   if (!grouped_ && IsWorthGrouping(state)) Group(state);
   return evaluated;
 }
@@ -80,40 +83,55 @@ void ClassCache::Rebuild(const model::State& state, const place::Evaluator& eval
 }
 
 void ClassCache::Group(const model::State& state) {
+  reserved_.clear();
+  if (LooksBeyond(state)) {
+    // Of kinds that there are no more; there may be many.
+    buckets_.clear();
+    bucket_by_key_.clear();
+    likeness_.Begin(state, class_id_);
+  }
   for (Bucket& bucket : buckets_) {
     bucket.count = 0;
     bucket.heap.clear();
   }
-  reserved_.clear();
-  apart_.clear();
-  alone_.clear();
-  if (LooksBeyond(state)) likeness_.Begin(state, class_id_);
   bucket_of_.assign(rows(), kNoBucket);
   for (uint32_t row = 0; row < rows(); ++row) {
     if (fits(NodeId{row})) Insert(state, NodeId{row});
   }
+  if (LooksBeyond(state)) likeness_.Settle();
   order_epoch_ = state.nodes().order_epoch();
   grouped_ = true;
 }
 
-uint32_t ClassCache::BucketOf(const model::NodeScore& score, uint32_t likeness) {
-  size_t vacant = buckets_.size();
-  for (size_t b = 0; b < buckets_.size(); ++b) {
-    if (buckets_[b].taints_raw == score.taints_raw &&
-        buckets_[b].affinity_raw == score.affinity_raw && buckets_[b].likeness == likeness) {
-      return static_cast<uint32_t>(b);
-    }
-    if (buckets_[b].count == 0) vacant = b;
+uint32_t ClassCache::BucketOf(const BucketKey& key) {
+  // Most classes have one.
+  if (!buckets_.empty() && buckets_.front().key == key) return 0;
+  if (const auto at = bucket_by_key_.find(key); at != bucket_by_key_.end()) return at->second;
+  auto vacant = std::ranges::find(buckets_, 0u, &Bucket::count);
+  if (vacant == buckets_.end()) {
+    CHECK_LT(buckets_.size(), size_t{kNoBucket});
+    vacant = buckets_.emplace(vacant);
+  } else {
+    bucket_by_key_.erase(vacant->key);
   }
-  if (vacant == buckets_.size()) {
-    CHECK_LT(vacant, size_t{kAlone});
-    buckets_.emplace_back();
+  vacant->key = key;
+  vacant->heap.clear();
+  const auto b = static_cast<uint32_t>(vacant - buckets_.begin());
+  bucket_by_key_.emplace(key, b);
+  return b;
+}
+
+uint32_t ClassCache::LikenessOf(const model::State& state, NodeId n) {
+  return LooksBeyond(state) && likeness_.works() ? likeness_.KindOf(state, n) : 0;
+}
+
+void ClassCache::UpdateLikeness(const model::State& state, std::span<const NodeId> nodes) {
+  for (const NodeId n : nodes) {
+    const uint32_t b = bucket_of_[n.value];
+    if (b == kNoBucket || buckets_[b].key.likeness == LikenessOf(state, n)) continue;
+    Erase(n);
+    Insert(state, n);
   }
-  buckets_[vacant].taints_raw = score.taints_raw;
-  buckets_[vacant].affinity_raw = score.affinity_raw;
-  buckets_[vacant].likeness = likeness;
-  buckets_[vacant].heap.clear();
-  return static_cast<uint32_t>(vacant);
 }
 
 void ClassCache::Update(const model::State& state, const place::Evaluator& evaluator, NodeId n) {
@@ -127,7 +145,6 @@ void ClassCache::Update(const model::State& state, const place::Evaluator& evalu
 
 void ClassCache::Erase(NodeId n) {
   const uint32_t b = std::exchange(bucket_of_[n.value], kNoBucket);
-  if (b == kApart || b == kAlone) return;
   if (b != kNoBucket) {
     --buckets_[b].count;
   } else if (!reserved_.empty()) {
@@ -140,19 +157,14 @@ void ClassCache::Insert(const model::State& state, NodeId n) {
     reserved_.push_back(n);
     return;
   }
-  const uint32_t likeness =
-      LooksBeyond(state) && likeness_.works() ? likeness_.KindOf(state, n) : 0;
-  if (likeness == NodeLikeness::kAlone) {
-    bucket_of_[n.value] = kAlone;
-    alone_.push_back(n);
-    return;
-  }
-  const uint32_t b = BucketOf(evaluation_.scores[n.value], likeness);
+  const model::NodeScore& score = evaluation_.scores[n.value];
+  const uint32_t b = BucketOf({.taints_raw = score.taints_raw,
+                               .affinity_raw = score.affinity_raw,
+                               .likeness = LikenessOf(state, n)});
   bucket_of_[n.value] = b;
   Bucket& bucket = buckets_[b];
   ++bucket.count;
-  bucket.heap.push_back(
-      {.local = evaluation_.scores[n.value].local, .rank = state.nodes().rank(n), .node = n});
+  bucket.heap.push_back({.local = score.local, .rank = state.nodes().rank(n), .node = n});
   std::ranges::push_heap(bucket.heap, Worse());
   if (bucket.heap.size() <= size_t{bucket.count} * 2 + 64) return;
   // Drops the entries that no longer say the truth; each was pushed once, so this is O(1) amortised
@@ -185,7 +197,7 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
     const std::optional<Best> best =
         grouped_ ? ChooseAmongAlike(state, evaluator, viewer, pin) : std::nullopt;
     if (best) return *best;
-    ++scans_;
+    if (++scans_ % limits_.scans_max == 0) grouped_ = false;
     return ScanEach(state, evaluator, viewer, pin);
   }
   if (!grouped_) return ScanForBest(state, evaluator, viewer);
@@ -195,7 +207,7 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
   for (const Bucket& bucket : buckets_) {
     if (bucket.count == 0) continue;
     feasible_count += bucket.count;
-    Widen(extremes, {.taints_raw = bucket.taints_raw, .affinity_raw = bucket.affinity_raw});
+    Widen(extremes, {.taints_raw = bucket.key.taints_raw, .affinity_raw = bucket.key.affinity_raw});
   }
   std::vector<NodeId> reserved_fitting;
   for (const NodeId n : reserved_) {
@@ -287,38 +299,6 @@ ClassCache::Best ClassCache::ScanEach(const model::State& state, const place::Ev
   return BestOf(state, evaluator, found);
 }
 
-// The nodes that stand apart at this choice are taken out of their buckets, and those that did so
-// before are put back. False: it is not known who is alike, or so many stand apart that all may be
-// asked as well.
-bool ClassCache::SetApart(const model::State& state) {
-  if (!likeness_.IsCurrent(state)) Group(state);
-  const size_t apart_max = size_t{rows()} / 4 + limits_.apart_least;
-  if (!likeness_.works() || alone_.size() > 2 * apart_max) return false;
-  std::vector<NodeId> now;
-  if (!likeness_.FindApart(state, apart_max, now)) return false;
-  ++choices_;
-  apart_at_.resize(rows());
-  std::erase_if(alone_, [&](NodeId n) {
-    return bucket_of_[n.value] != kAlone || std::exchange(apart_at_[n.value], choices_) == choices_;
-  });
-  const std::vector<NodeId> before = std::exchange(apart_, {});
-  apart_.reserve(now.size());
-  for (const NodeId n : now) {
-    if (std::exchange(apart_at_[n.value], choices_) == choices_) continue;
-    uint32_t& b = bucket_of_[n.value];
-    if (b == kNoBucket) continue;  // It doesn't fit, or has reservations.
-    if (b != kApart) --buckets_[b].count;
-    b = kApart;
-    apart_.push_back(n);
-  }
-  for (const NodeId n : before) {
-    if (apart_at_[n.value] == choices_ || bucket_of_[n.value] != kApart) continue;
-    bucket_of_[n.value] = kNoBucket;
-    Insert(state, n);
-  }
-  return likeness_.works();
-}
-
 // The best of the bucket that can have the volumes; each that can't is one try less, down to none.
 // Invalid: none can, or all tries were taken.
 NodeId ClassCache::TopWith(const place::VolumeQuery& volumes, uint32_t b, uint32_t& tries) {
@@ -351,11 +331,11 @@ std::optional<ClassCache::Best> ClassCache::ChooseAmongAlike(const model::State&
   // Scores of constraints may count all nodes that can have the volumes.
   if (pin.volumes.valid() && state.vocabulary().classes.at(class_id_).spread.valid())
     return std::nullopt;
-  if (beyond && !SetApart(state)) return std::nullopt;
+  if (beyond && !likeness_.works()) return std::nullopt;
   const place::VolumeQuery volumes(state, pin.volumes, &viewer, state.RulesOf(class_id_));
   if (!volumes.bar().fits()) return Best{};
   std::vector<NodeId> nodes;
-  nodes.reserve(buckets_.size() + apart_.size() + alone_.size());
+  nodes.reserve(buckets_.size());
   std::vector<uint32_t> bucket_of;
   for (uint32_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].count == 0) continue;
@@ -364,8 +344,6 @@ std::optional<ClassCache::Best> ClassCache::ChooseAmongAlike(const model::State&
     nodes.push_back(top->node);
     bucket_of.push_back(b);
   }
-  nodes.insert(nodes.end(), apart_.begin(), apart_.end());
-  nodes.insert(nodes.end(), alone_.begin(), alone_.end());
   std::vector<uint8_t> refused(nodes.size());
   if (beyond) {
     place::SpreadQuery(state, class_id_, &viewer).FilterAll(nodes, refused);
@@ -381,17 +359,11 @@ std::optional<ClassCache::Best> ClassCache::ChooseAmongAlike(const model::State&
   uint32_t tries = limits_.volume_tries_max;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (refused[i] != 0) continue;
-    const uint32_t alike = i < bucket_of.size() ? buckets_[bucket_of[i]].count : 1;
+    const uint32_t alike = buckets_[bucket_of[i]].count;
     found.feasible_count += alike;
-    if (!volumes.any()) {
-      add(nodes[i], alike);
-    } else if (i >= bucket_of.size()) {
-      if (volumes.Filter(nodes[i]).fits()) add(nodes[i], 1);
-    } else {
-      const NodeId n = TopWith(volumes, bucket_of[i], tries);
-      if (tries == 0) return std::nullopt;
-      if (n.valid()) add(n, alike);
-    }
+    const NodeId n = volumes.any() ? TopWith(volumes, bucket_of[i], tries) : nodes[i];
+    if (volumes.any() && tries == 0) return std::nullopt;
+    if (n.valid()) add(n, alike);
   }
   for (const NodeId n : reserved_) {
     if (!evaluator.Filter(state, class_id_, n, &viewer).fits()) continue;
@@ -457,8 +429,8 @@ ClassCache& ClassCaches::Get(model::ClassId class_id, uint32_t nodes_count) {
     PushNewest(slot);
     return slots_[slot].cache;
   }
-  // Kind, scores, bucket, choice and two heap entries a node.
-  const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 4 + 8 + 32) + 256;
+  // Kind, scores, bucket and two heap entries a node; kinds that are alike are few beside that.
+  const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 4 + 32) + 256;
   const size_t slots_max = std::max<size_t>(bytes_max_ / bytes_each, kSlotsMin);
   const uint64_t asked_at = std::exchange(asked_at_[class_id.value], calls_);
   const bool scratch_is_its = scratch_.class_id() == class_id;

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/limits.h"
@@ -30,8 +33,8 @@ namespace berth::cycle {
 // have them.
 //
 // Heaps are lazy: an entry that no longer says the truth is dropped when it surfaces. Cost: a
-// touched node one evaluation and O(log nodes + buckets); a choice O(buckets + nodes with
-// reservations + nodes that stand apart), amortised, where it is known who is alike.
+// touched node one evaluation and O(log nodes + log buckets); a choice O(buckets + nodes with
+// reservations), amortised, where it is known who is alike, and O(nodes) where not.
 class ClassCache {
  public:
   explicit ClassCache(const LikenessLimits& limits) : limits_(limits), likeness_(limits) {}
@@ -70,17 +73,19 @@ class ClassCache {
       return a.local != b.local ? a.local < b.local : a.rank > b.rank;
     }
   };
-  struct Bucket {
+  struct BucketKey {
     int32_t taints_raw = 0;
     int32_t affinity_raw = 0;
     uint32_t likeness = 0;  // Of a class that looks beyond the node.
-    uint32_t count = 0;     // Nodes in it.
+    auto operator<=>(const BucketKey&) const = default;
+  };
+  struct Bucket {
+    BucketKey key;
+    uint32_t count = 0;  // Nodes in it.
     std::vector<Entry> heap;
   };
   static constexpr uint32_t kNoBucket = 0xffffffff;
-  static constexpr uint32_t kApart = kNoBucket - 1;
-  static constexpr uint32_t kAlone = kNoBucket - 2;
-  static_assert(limits::kNodesMax < kAlone, "at worst every node has a bucket of its own");
+  static_assert(limits::kNodesMax < kNoBucket, "at worst every node has a bucket of its own");
 
   // Nodes that fit, of some that are alike the best alone. None of `alike`: each stands for itself.
   struct Candidates {
@@ -95,10 +100,11 @@ class ClassCache {
   void Update(const model::State& state, const place::Evaluator& evaluator, model::NodeId n);
   void Insert(const model::State& state, model::NodeId n);
   void Erase(model::NodeId n);
-  uint32_t BucketOf(const model::NodeScore& score, uint32_t likeness);
+  [[nodiscard]] uint32_t LikenessOf(const model::State& state, model::NodeId n);
+  uint32_t BucketOf(const BucketKey& key);
   [[nodiscard]] const Entry* Top(uint32_t bucket);
   [[nodiscard]] bool IsWorthGrouping(const model::State& state) const;
-  [[nodiscard]] bool SetApart(const model::State& state);
+  void UpdateLikeness(const model::State& state, std::span<const model::NodeId> nodes);
   [[nodiscard]] model::NodeId TopWith(const place::VolumeQuery& volumes, uint32_t bucket,
                                       uint32_t& tries);
   [[nodiscard]] std::optional<Best> ChooseAmongAlike(const model::State& state,
@@ -125,13 +131,10 @@ class ClassCache {
   bool whole_ = false;               // evaluation_ is as EvaluateAll left it.
   std::vector<uint32_t> bucket_of_;  // By node.
   std::vector<Bucket> buckets_;
+  std::map<BucketKey, uint32_t> bucket_by_key_;
   std::vector<model::NodeId> reserved_;  // Fit, and have reservations.
   LikenessLimits limits_;
   NodeLikeness likeness_;
-  std::vector<model::NodeId> apart_;  // That were so at the last choice; of them some have left.
-  std::vector<model::NodeId> alone_;  // Like no other: likewise, and some of them twice.
-  std::vector<uint64_t> apart_at_;    // By node: the choice. Empty until the first.
-  uint64_t choices_ = 0;
 };
 
 // The caches of the classes used last. Copying copies none: they are derived, and a copy starts

@@ -1,7 +1,8 @@
 // Goal: one of nodes that are alike stands for all, also where how many they are matters to scores,
-// and where constraints don't count nodes that fit. Method: many nodes with hostnames, few classes
-// with constraints of all kinds, also of a profile without the filters that make it so; each
-// decision beside the plain evaluation.
+// where constraints don't count nodes that fit, and where most have pods that count. Method: many
+// nodes with hostnames, few classes with constraints and terms of all kinds, also of a profile
+// without the filters that make it so, and pods that leave; each decision beside the plain
+// evaluation.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -16,11 +17,14 @@
 namespace berth::cycle {
 namespace {
 
+using enum model::AffinityKind;
+
 RC_GTEST_PROP(EngineAlikeTest, AmongManyNodesThatAreAlikeToo, ()) {
   const auto draw = [](int high) { return *rc::gen::inRange(0, high); };
   Engine::Options options{.profiles = TwoProfiles()};
   options.likeness.scans_min = 0;
   options.likeness.values_max = draw(2) == 0 ? 1 : 256;
+  if (draw(4) == 0) options.likeness.kinds_max = 1;
   Engine engine(options);
   const int nodes = 20 + draw(40);
   const int share = 2 + draw(8);  // Of zone a, of a few nodes: there hosts fill up first.
@@ -43,9 +47,18 @@ RC_GTEST_PROP(EngineAlikeTest, AmongManyNodesThatAreAlikeToo, ()) {
                             .hard = draw(3) == 0,
                             .honors_taints = draw(2) == 0});
     }
+    for (const model::AffinityKind kind : {kRequiredAnti, kPreferredAnti, kPreferred}) {
+      if (draw(4) == 0)
+        pod.affinity.push_back({.kind = kind,
+                                .key = draw(3) == 0 ? "zone" : kHostname,
+                                .app = draw(2) == 0 ? "a" : "b",
+                                .weight = static_cast<uint32_t>(1 + draw(2))});
+    }
+    pod.labels = {{"app", draw(3) == 0 ? "b" : "a"}};
     kinds.push_back(std::move(pod));
   }
   for (int i = 0; i < 40; ++i) {
+    if (draw(4) == 0) engine.Apply(model::PodRemove{.uid = "uid-p" + std::to_string(draw(40))});
     TestPod pod = kinds[static_cast<size_t>(draw(2))];
     pod.name = "p" + std::to_string(i);
     pod.created = i;

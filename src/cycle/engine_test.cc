@@ -290,9 +290,9 @@ void RunHistory(Engine::Options options) {
   const auto few = [] { return *rc::gen::inRange(0u, 4u); };
   options.likeness = {.values_max = few(),
                       .kinds_max = few() * few(),
-                      .apart_least = few(),
                       .volume_tries_max = few(),
-                      .scans_min = few() / 2};
+                      .scans_min = few() / 2,
+                      .scans_max = 1 + few()};
   History history(options);
   const int steps = *rc::gen::inRange(0, 400);
   for (int i = 0; i < steps; ++i) {
