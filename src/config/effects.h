@@ -40,7 +40,7 @@ struct Setting {
 [[nodiscard]] std::vector<std::string> Refusals(const std::vector<Setting>& settings);
 
 // How many calls `berth run` has under way at most, where kube-scheduler bounds their rate.
-inline constexpr int kCallsInFlightMax = 48;
+inline constexpr int kCallsInFlightMax = 96;
 
 // Beside cpu, memory, ephemeral-storage and pods, how many different resources all profiles may
 // score, and how many topology spread constraints a profile may add: more are refused.

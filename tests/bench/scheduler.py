@@ -40,7 +40,7 @@ clientConnection:
 ROW_SECONDS_MAX = 900
 SETUP_CONNECTIONS = 32
 # As many as berth has on their way, and where its lease's calls would go.
-LIMIT_CONNECTIONS = 52
+LIMIT_CONNECTIONS = 100
 PAGE = 500
 CONTENDERS = ("berth", "kube-scheduler", "limit")
 
