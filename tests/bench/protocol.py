@@ -8,7 +8,7 @@ import time
 import scheduler
 import scheduler_rows as rows
 
-CONNECTIONS = (4, 8, 16, 36, scheduler.LIMIT_CONNECTIONS, 64)
+CALLS = (8, 24, 48, scheduler.LIMIT_CONNECTIONS)
 PODS = "/api/v1/pods"
 JSON = "application/json"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -69,17 +69,19 @@ class Measured:
 
 def write_rows(bench, prepared, pods):
     """Each on a copy of its own."""
-    orders = [(f"a binding and an event a pod by turns, {count} connections", by_turns, count) for count in CONNECTIONS]
+    pairs = "a binding and an event a pod by turns"
+    orders = [(f"{pairs}, {count} calls at once", by_turns, count, True) for count in CALLS]
+    orders += [(f"{pairs}, HTTP/1.1, {count} connections", by_turns, count, False) for count in CALLS]
     most = scheduler.LIMIT_CONNECTIONS
-    orders.append((f"bindings alone, {most} connections", lambda bindings, events: bindings, most))
-    orders.append((f"bindings, then events, {most} connections", lambda bindings, events: bindings + events, most))
-    for what, order, connections in orders:
+    orders.append((f"bindings alone, {most} calls at once", lambda bindings, events: bindings, most, True))
+    orders.append((f"bindings, then events, {most} calls at once", lambda bindings, events: bindings + events, most, True))
+    for what, order, calls, http2 in orders:
         with bench.copy(prepared) as (cluster, server):
             connection = scheduler.connect(cluster)
             requests = order(*synthetic_writes(connection))
             connection.close()
             with Measured(server) as measured:
-                sent = bench.send(cluster, requests, connections)
+                sent = bench.send(cluster, requests, calls, http2)
             seconds = sent["end"] - sent["start"]
             yield what, f"{pods / seconds:,.0f} pods/s", f"{1000 * measured.cpu_seconds / pods:.2f} ms a pod", ""
 

@@ -87,12 +87,13 @@ class Bench:
         self.machine = machine
         self.clusters = clusters
 
-    def send(self, cluster, requests, connections=SETUP_CONNECTIONS):
-        """Sends requests, as many at once as there are connections; what came of it."""
+    def send(self, cluster, requests, connections=SETUP_CONNECTIONS, http2=True):
+        """Sends requests, so many at once, over HTTP/2 or by a connection each; what came of it."""
         file = self.scratch / "requests"
         file.write_text("".join(requests))
         command = [self.load, "send", f"--kubeconfig={cluster.kubeconfig}", f"--requests={file}"]
-        ran = subprocess.run([*command, f"--connections={connections}"], capture_output=True, text=True)
+        environment = os.environ | ({} if http2 else {"DISABLE_HTTP2": "1"})
+        ran = subprocess.run([*command, f"--connections={connections}"], capture_output=True, text=True, env=environment)
         if ran.returncode != 0:
             raise harness.Failure(f"requests failed: {ran.stderr[-1000:]}{ran.stdout}")
         return json.loads(ran.stdout)
