@@ -418,11 +418,15 @@ RunOptions FinishRun(const CLI::App& run, Slots& slots) {
   constexpr uint16_t kSchedulerPort = 10'259;  // kube-scheduler's.
   RunOptions& out = slots.run;
   const auto given = [&](const char* flag) { return run.get_option(flag)->count() > 0; };
-  const bool serves =
-      std::ranges::any_of(std::array{"--authentication-kubeconfig", "--authorization-kubeconfig",
-                                     "--authorization-always-allow-paths", "--bind-address",
-                                     "--client-ca-file", "--secure-ca", "--tls-cert-file"},
-                          given);
+  const bool serves = std::ranges::any_of(
+      std::array{"--authentication-kubeconfig", "--authentication-skip-lookup",
+                 "--authentication-tolerate-lookup-failure",
+                 "--authentication-token-webhook-cache-ttl", "--authorization-kubeconfig",
+                 "--authorization-webhook-cache-authorized-ttl",
+                 "--authorization-webhook-cache-unauthorized-ttl", "--tls-min-version",
+                 "--authorization-always-allow-paths", "--bind-address", "--client-ca-file",
+                 "--secure-ca", "--tls-cert-file"},
+      given);
   if (serves && !out.secure_port) out.secure_port = kSchedulerPort;
   return out;
 }

@@ -128,6 +128,11 @@ TEST(CommandLine, TheClientsFindTheirServer) {
   EXPECT_FALSE(Get<RunOptions>({"run"}).secure_port.has_value());
   EXPECT_FALSE(Get<RunOptions>({"run", "--leader-elect=false"}).secure_port.has_value());
   for (const char* flag : {"--authentication-kubeconfig=f", "--authorization-kubeconfig=f",
+                           "--authentication-skip-lookup", "--tls-min-version=VersionTLS12",
+                           "--authentication-tolerate-lookup-failure=false",
+                           "--authentication-token-webhook-cache-ttl=1s",
+                           "--authorization-webhook-cache-authorized-ttl=1s",
+                           "--authorization-webhook-cache-unauthorized-ttl=1s",
                            "--client-ca-file=f", "--authorization-always-allow-paths=/healthz",
                            "--bind-address=127.0.0.1", "--secure-ca=f"}) {
     EXPECT_EQ(Get<RunOptions>({"run", flag}).secure_port, 10259) << flag;

@@ -163,6 +163,13 @@ TEST(SchedulerConfigurationTest, StandsBesideBerthsOwn) {
     EXPECT_TRUE(told.supported);
     EXPECT_THAT(told.text, testing::HasSubstr("honoured        compat: true\n"));
     EXPECT_THAT(told.text, testing::HasSubstr("profiles[0].schedulerName"));
+    const std::string printed = config::PrintSchedulerConfiguration(*read->scheduler) + "---\n" +
+                                config::PrintBerthConfiguration(*read->berth);
+    const Result<Configuration> again = ParseConfiguration(printed, "printed", {});
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    EXPECT_TRUE(again->compat);
+    EXPECT_EQ(again->pods_ready, read->pods_ready);
+    EXPECT_EQ(again->scheduler->profiles.size(), 1U);
   }
   const File twice(fmt::format("{0}---\n{0}", kHead));
   EXPECT_THAT(ReadConfiguration(twice.path()).error().message,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/check.h"
 #include "control/metrics_writer.h"
 
 namespace berth::cmd {
@@ -38,7 +39,9 @@ void TimedScheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   const uint64_t before = Decisions();
   const Instant begun = clock_();
   scheduler_->Step(now, std::move(input), out);
-  times_.Note(clock_() - begun, Decisions() - before);
+  const uint64_t after = Decisions();
+  CHECK_GE(after, before);
+  times_.Note(clock_() - begun, after - before);
 }
 
 std::unique_ptr<env::Actor> Timed(std::unique_ptr<control::OperatedScheduler> scheduler,

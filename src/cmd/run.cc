@@ -271,9 +271,10 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
   };
   Result<Configuration> out = ReadConfiguration(options.config, options.flags.feature_gates);
   if (!out) return out;
-  if (out->berth && !options.quota) {
-    if (out->berth->placement) return fail("--config: placement is of quota: it needs --quota");
-    if (out->berth->wait_for_pods_ready)
+  if (!options.quota) {
+    // The defaults may be spelled out.
+    if (!out->joint_placement) return fail("--config: placement is of quota: it needs --quota");
+    if (out->pods_ready != control::PodsReadyRules{})
       return fail("--config: waitForPodsReady is of quota: it needs --quota");
   }
   if (out->scheduler && !options.config.empty() && !options.scheduler_names.empty())
@@ -291,7 +292,9 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
 int WriteConfiguration(const std::string& path, const Configuration& configuration) {
   const config::SchedulerConfiguration completed =
       configuration.scheduler.value_or(config::DefaultSchedulerConfiguration(configuration.gates));
-  const std::string text = config::PrintSchedulerConfiguration(completed, configuration.gates);
+  std::string text = config::PrintSchedulerConfiguration(completed, configuration.gates);
+  if (configuration.berth)
+    text += fmt::format("---\n{}", config::PrintBerthConfiguration(*configuration.berth));
   if (const Status written = net::WritePrivateFile(path, text); !written) {
     fmt::print(stderr, "berth run: {}\n", written.error().message);
     return cli::kFailed;

@@ -63,4 +63,7 @@ struct ConfigurationFile {
 [[nodiscard]] std::expected<ConfigurationFile, Problems> ReadConfigurationFile(
     std::string_view text, const FeatureGates& gates = {});
 
+// As YAML, defaults spelled out.
+[[nodiscard]] std::string PrintBerthConfiguration(const BerthConfiguration& configuration);
+
 }  // namespace berth::config

@@ -79,4 +79,16 @@ std::string PrintSchedulerConfiguration(const SchedulerConfiguration& configurat
   return codec::PrintYaml(document);
 }
 
+std::string PrintBerthConfiguration(const BerthConfiguration& configuration) {
+  BerthConfiguration copy = configuration;
+  copy.placement = copy.placement.value_or("joint");
+  WaitForPodsReady& ready =
+      copy.wait_for_pods_ready ? *copy.wait_for_pods_ready : copy.wait_for_pods_ready.emplace();
+  ready.recovery_timeout = ready.recovery_timeout.value_or(ready.timeout);
+  api::Json document = ToJson(copy);
+  document.get_object()["apiVersion"] = kBerthVersion;
+  document.get_object()["kind"] = kBerthKind;
+  return codec::PrintYaml(document);
+}
+
 }  // namespace berth::config

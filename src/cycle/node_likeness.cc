@@ -159,11 +159,19 @@ bool NodeLikeness::CatchUp(const model::State& state, std::vector<NodeId>& chang
   // Of kinds that came one by one many have no nodes any more.
   if (kinds_.size() > 2 * kinds_max_) return false;
   if (!works_) return true;
-  pairs_ = PairsNow(state);
+  const std::vector<uint32_t> before = std::exchange(pairs_, PairsNow(state));
   const bool was_shared = std::exchange(shared_, IsShared(state));
   if (shared_) return true;
   // Meanwhile nodes were told of pods that came to others.
   if (was_shared) return false;
+  // It may have been counted for others all the while, and nothing new was logged.
+  const AffinityIndex& affinities = state.ledger().affinities();
+  for (const uint32_t id : pairs_) {
+    if (std::ranges::binary_search(before, id)) continue;
+    const AffinityIndex::Pair& pair = affinities.pair(id);
+    for (const AffinityIndex::InDomain& at : pair.at)
+      changed.push_back(affinities.OnlyNodeOf(pair, at.domain));
+  }
   const auto take = [&](const model::TouchLog& log, uint64_t& position) {
     if (position < log.begin()) return false;
     for (; position < log.end(); ++position) {

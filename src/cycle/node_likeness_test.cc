@@ -244,6 +244,37 @@ TEST_F(NodeLikenessCases, LabelsOfPodsThatChangeCount) {
   EXPECT_EQ(kept.kept(), 4);
 }
 
+// A class may be asked for before a pod of it has come, as of a workload's template.
+TEST_F(NodeLikenessCases, APairThatOthersHaveCountsOnceItIsTheClasssToo) {
+  for (const char* name : {"n0", "n1", "n2"}) Node(name, name);
+  Put("asks", "", "b");
+  const ClassId asking = Asking();
+  TestPod other{.name = "other", .labels = {{"app", "b"}}};
+  other.affinity = {{.kind = kPreferredAnti, .key = kHostname, .app = "a"},
+                    {.kind = kPreferredAnti, .key = "disk", .app = "a"}};
+  state.Apply(FactsOf(state.vocabulary(), other));
+  state.Apply(model::PodRemove{.uid = "uid-asks"});
+  Put("p1", "n1");
+  kept.CatchUp(state, asking);
+  EXPECT_EQ(kept.Firsts(), (Rows{0, 0, 0}));
+  Put("asks", "", "b");
+  ASSERT_EQ(Asking(), asking);
+  EXPECT_EQ(Firsts(), (Rows{0, 1, 0}));
+}
+
+TEST_F(NodeLikenessCases, WhatIsForgottenWhileADomainIsSharedIsAskedForAgain) {
+  for (const char* name : {"n0", "n1", "n2"}) Node(name, name);
+  Put("asks", "", "b");
+  Put("p0", "n0");
+  EXPECT_EQ(Firsts(), (Rows{0, 1, 1}));
+  Node("n1", "n0");
+  state.Apply(model::PodRemove{.uid = "uid-asks"});
+  Node("n1", "n1");
+  Put("p0", "n0", "b");
+  Put("asks", "", "b");
+  EXPECT_EQ(Firsts(), (Rows{0, 0, 0}));
+}
+
 // Pods come and go, so that there are ever other numbers of them: there never are many kinds.
 TEST_F(NodeLikenessCases, KindsThatNoNodeIsOfAreForgotten) {
   kept = Kept({.kinds_max = 2});

@@ -176,8 +176,17 @@ void AffinityIndex::ReleasePair(uint32_t id) {
   Pair& pair = pairs_[id];
   CHECK_GT(pair.uses, 0u);
   if (--pair.uses > 0) return;
+  // Of a domain that has many nodes a key has few: no reader goes by how many pods are in those.
+  constexpr uint32_t kNodesLogged = 64;
+  const Key& of = keys_[pair.key];
   for (const InDomain& at : pair.at) {
-    if (const NodeId n = OnlyNodeOf(pair, at.domain); n.valid()) recounted_.Add(n, 0);
+    if (const NodeId n = OnlyNodeOf(pair, at.domain); n.valid()) {
+      recounted_.Add(n, 0);
+    } else if (of.nodes[at.domain].count <= kNodesLogged) {
+      for (uint32_t row = 0; row < of.of_node.size(); ++row) {
+        if (of.of_node[row] == at.domain) recounted_.Add(NodeId{row}, 0);
+      }
+    }
   }
   pair.at = {};
   pair.total = {};
