@@ -94,6 +94,7 @@ void ClassCache::Group(const model::State& state) {
     bucket.count = 0;
     bucket.heap.clear();
   }
+  vacant_count_ = buckets_.size();
   bucket_of_.assign(rows(), kNoBucket);
   for (uint32_t row = 0; row < rows(); ++row) {
     if (fits(NodeId{row})) Insert(state, NodeId{row});
@@ -107,10 +108,13 @@ uint32_t ClassCache::BucketOf(const BucketKey& key) {
   // Most classes have one.
   if (!buckets_.empty() && buckets_.front().key == key) return 0;
   if (const auto at = bucket_by_key_.find(key); at != bucket_by_key_.end()) return at->second;
-  auto vacant = std::ranges::find(buckets_, 0u, &Bucket::count);
+  // There may be a bucket for every other node.
+  auto vacant =
+      vacant_count_ > 0 ? std::ranges::find(buckets_, 0u, &Bucket::count) : buckets_.end();
   if (vacant == buckets_.end()) {
     CHECK_LT(buckets_.size(), size_t{kNoBucket});
     vacant = buckets_.emplace(vacant);
+    ++vacant_count_;
   } else {
     bucket_by_key_.erase(vacant->key);
   }
@@ -146,7 +150,7 @@ void ClassCache::Update(const model::State& state, const place::Evaluator& evalu
 void ClassCache::Erase(NodeId n) {
   const uint32_t b = std::exchange(bucket_of_[n.value], kNoBucket);
   if (b != kNoBucket) {
-    --buckets_[b].count;
+    if (--buckets_[b].count == 0) ++vacant_count_;
   } else if (!reserved_.empty()) {
     std::erase(reserved_, n);
   }
@@ -163,10 +167,10 @@ void ClassCache::Insert(const model::State& state, NodeId n) {
                                .likeness = LikenessOf(state, n)});
   bucket_of_[n.value] = b;
   Bucket& bucket = buckets_[b];
-  ++bucket.count;
+  if (bucket.count++ == 0) --vacant_count_;
   bucket.heap.push_back({.local = score.local, .rank = state.nodes().rank(n), .node = n});
   std::ranges::push_heap(bucket.heap, Worse());
-  if (bucket.heap.size() <= size_t{bucket.count} * 2 + 64) return;
+  if (bucket.heap.size() <= size_t{bucket.count} * 2 + 8) return;
   // Drops the entries that no longer say the truth; each was pushed once, so this is O(1) amortised
   // per push.
   std::erase_if(bucket.heap, [&](const Entry& e) {

@@ -131,6 +131,7 @@ class ClassCache {
   bool whole_ = false;               // evaluation_ is as EvaluateAll left it.
   std::vector<uint32_t> bucket_of_;  // By node.
   std::vector<Bucket> buckets_;
+  size_t vacant_count_ = 0;  // Of these, those without nodes.
   std::map<BucketKey, uint32_t> bucket_by_key_;
   std::vector<model::NodeId> reserved_;  // Fit, and have reservations.
   LikenessLimits limits_;
