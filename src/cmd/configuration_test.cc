@@ -152,7 +152,7 @@ TEST(SchedulerConfigurationTest, StandsBesideBerthsOwn) {
   for (const bool first : {true, false}) {
     const std::string scheduler = fmt::format("{}profiles: [{{schedulerName: a}}]\n", kScheduler);
     const std::string berth = fmt::format("{}compat: true\n", kHead);
-    const File file(first ? scheduler + "---\n" + berth : berth + "---\n" + scheduler);
+    const File file(fmt::format("{}---\n{}", first ? scheduler : berth, first ? berth : scheduler));
     const Result<Configuration> read = ReadConfiguration(file.path());
     ASSERT_TRUE(read.has_value()) << read.error().message;
     control::SchedulerOptions options;

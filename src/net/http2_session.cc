@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -85,6 +86,8 @@ struct Http2Session::Impl {
   void OnData(int32_t stream, std::string_view data);
   void OnClosed(int32_t stream, uint32_t code);
   void OnNotSent(const nghttp2_frame& frame, int error);
+  // Copies what is next of a request's body; how much.
+  ssize_t ReadBody(int32_t stream, std::span<uint8_t> into, uint32_t& flags);
 
   const ParseLimits limits;
   nghttp2_session* session = nullptr;
@@ -160,6 +163,17 @@ void Http2Session::Impl::OnNotSent(const nghttp2_frame& frame, int error) {
   Finish(frame.hd.stream_id, *exchange, End::kBroken, nghttp2_strerror(error));
 }
 
+ssize_t Http2Session::Impl::ReadBody(int32_t stream, std::span<uint8_t> into, uint32_t& flags) {
+  Exchange* exchange = Find(stream);
+  if (exchange == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+  const std::string_view rest = exchange->body.view().substr(exchange->body_at);
+  const size_t taken = std::min(into.size(), rest.size());
+  if (taken > 0) std::memcpy(into.data(), rest.data(), taken);
+  exchange->body_at += taken;
+  if (taken == rest.size()) flags |= NGHTTP2_DATA_FLAG_EOF;
+  return static_cast<ssize_t>(taken);
+}
+
 namespace {
 
 Http2Session::Impl& Of(void* data) { return *static_cast<Http2Session::Impl*>(data); }
@@ -193,19 +207,6 @@ void SetCallbacks(nghttp2_session_callbacks* callbacks) {
         Of(data).OnNotSent(*frame, error);
         return 0;
       });
-}
-
-// Copies what is next of a request's body.
-ssize_t ReadBody(nghttp2_session*, int32_t stream, uint8_t* into, size_t size, uint32_t* flags,
-                 nghttp2_data_source*, void* data) {
-  Http2Session::Impl::Exchange* exchange = Of(data).Find(stream);
-  if (exchange == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-  const std::string_view rest = exchange->body.view().substr(exchange->body_at);
-  const size_t taken = std::min(size, rest.size());
-  if (taken > 0) std::memcpy(into, rest.data(), taken);
-  exchange->body_at += taken;
-  if (taken == rest.size()) *flags |= NGHTTP2_DATA_FLAG_EOF;
-  return static_cast<ssize_t>(taken);
 }
 
 }  // namespace
@@ -268,7 +269,11 @@ int32_t Http2Session::Send(const Http2Request& request) {
   const bool has_body = !sent.body.empty();
   if (has_body || sent.method != env::Method::kGet)
     fields.push_back(Field("content-length", length));
-  const nghttp2_data_provider body{.source = {}, .read_callback = ReadBody};
+  const nghttp2_data_provider body{
+      .source = {},
+      .read_callback = [](nghttp2_session*, int32_t id, uint8_t* into, size_t size, uint32_t* flags,
+                          nghttp2_data_source*,
+                          void* data) { return Of(data).ReadBody(id, {into, size}, *flags); }};
   const int32_t stream = nghttp2_submit_request(impl_->session, nullptr, fields.data(),
                                                 fields.size(), has_body ? &body : nullptr, nullptr);
   CHECK_GT(stream, 0);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,7 +58,8 @@ class Http2Peer {
 
   // More of the answer may come by Data.
   void Head(int32_t stream, std::string_view status,
-            std::vector<std::pair<std::string, std::string>> headers = {}, bool interim = false) {
+            const std::vector<std::pair<std::string, std::string>>& headers = {},
+            bool interim = false) {
     std::vector<nghttp2_nv> fields = {Field(":status", status)};
     for (const auto& [name, value] : headers) fields.push_back(Field(name, value));
     if (interim) {
@@ -65,7 +67,11 @@ class Http2Peer {
                              fields.size(), nullptr);
       return;
     }
-    nghttp2_data_provider body{.source = {}, .read_callback = ReadBody};
+    const nghttp2_data_provider body{
+        .source = {},
+        .read_callback = [](nghttp2_session*, int32_t id, uint8_t* into, size_t size,
+                            uint32_t* flags, nghttp2_data_source*,
+                            void* data) { return Of(data).ReadBody(id, {into, size}, *flags); }};
     nghttp2_submit_response(session_, stream, fields.data(), fields.size(), &body);
   }
   void Data(int32_t stream, std::string_view data, bool end) {
@@ -105,18 +111,17 @@ class Http2Peer {
             .valuelen = value.size(),
             .flags = NGHTTP2_NV_FLAG_NONE};
   }
-  static ssize_t ReadBody(nghttp2_session* session, int32_t stream, uint8_t* into, size_t size,
-                          uint32_t* flags, nghttp2_data_source*, void* data) {
-    Body& body = Of(data).bodies_[stream];
+  ssize_t ReadBody(int32_t stream, std::span<uint8_t> into, uint32_t& flags) {
+    Body& body = bodies_[stream];
     if (body.data.empty() && !body.end) return NGHTTP2_ERR_DEFERRED;
-    const size_t taken = body.data.copy(reinterpret_cast<char*>(into), size);
+    const size_t taken = body.data.copy(reinterpret_cast<char*>(into.data()), into.size());
     body.data.erase(0, taken);
     if (!body.data.empty() || !body.end) return static_cast<ssize_t>(taken);
-    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    flags |= NGHTTP2_DATA_FLAG_EOF;
     if (body.trailers) {
-      *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+      flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
       const nghttp2_nv trailer = Field("grpc-status", "0");
-      nghttp2_submit_trailer(session, stream, &trailer, 1);
+      nghttp2_submit_trailer(session_, stream, &trailer, 1);
     }
     return static_cast<ssize_t>(taken);
   }
