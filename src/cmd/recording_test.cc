@@ -57,6 +57,12 @@ class RecordingCommand : public ::testing::Test {
     std::string out;
     std::string err;
   };
+  // What a recording says that the scheduler of this file was made of.
+  static Result<RecordingHeader> ReadBack(const std::string& path, const SchedulerSetup& setup) {
+    const Result<ConfigurationSource> source = SourceOf(path, {}, setup.configuration);
+    if (!source) return std::unexpected(source.error());
+    return ReadHeader(PrintHeader(setup, *source, kNow));
+  }
   static Ran Run(const cli::ReplayRecordOptions& options) {
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
@@ -108,9 +114,7 @@ TEST_F(RecordingCommand, BothDocumentsOfAFileAreAmongIt) {
                                 "compat: true\n");
   SchedulerSetup setup;
   setup.configuration = ReadConfiguration(path, {}).value();
-  const Result<ConfigurationSource> source = SourceOf(path, {}, setup.configuration);
-  ASSERT_TRUE(source.has_value()) << source.error().message;
-  const Result<RecordingHeader> header = ReadHeader(PrintHeader(setup, *source, kNow));
+  const Result<RecordingHeader> header = ReadBack(path, setup);
   ASSERT_TRUE(header.has_value()) << header.error().message;
   EXPECT_EQ(header->setup.configuration, setup.configuration);
   EXPECT_TRUE(OptionsOf(header->setup).engine.compat);
@@ -126,9 +130,7 @@ TEST_F(RecordingCommand, ProfilesAndGatesAreAmongIt) {
                                 "      scoringStrategy: {type: MostAllocated}\n");
   SchedulerSetup setup;
   setup.configuration = ReadConfiguration(path, {}).value();
-  const Result<ConfigurationSource> source = SourceOf(path, {}, setup.configuration);
-  ASSERT_TRUE(source.has_value()) << source.error().message;
-  const Result<RecordingHeader> header = ReadHeader(PrintHeader(setup, *source, kNow));
+  const Result<RecordingHeader> header = ReadBack(path, setup);
   ASSERT_TRUE(header.has_value()) << header.error().message;
   EXPECT_EQ(header->setup.configuration, setup.configuration);
   EXPECT_EQ(OptionsOf(header->setup).engine.profiles, OptionsOf(setup).engine.profiles);

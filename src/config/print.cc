@@ -68,15 +68,22 @@ api::Json ToJson(PluginConfig& value) {
   return out;
 }
 
+namespace {
+
+std::string PrintAs(std::string_view version, std::string_view kind, api::Json document) {
+  document.get_object()["apiVersion"] = version;
+  document.get_object()["kind"] = kind;
+  return codec::PrintYaml(document);
+}
+
+}  // namespace
+
 std::string PrintSchedulerConfiguration(const SchedulerConfiguration& configuration,
                                         const FeatureGates& gates) {
   SchedulerConfiguration copy = configuration;
   for (Profile& profile : copy.profiles)
     profile.plugins.multi_point = MergedMultiPoint(profile.plugins, gates);
-  api::Json document = ToJson(copy);
-  document.get_object()["apiVersion"] = kSchedulerVersion;
-  document.get_object()["kind"] = kSchedulerKind;
-  return codec::PrintYaml(document);
+  return PrintAs(kSchedulerVersion, kSchedulerKind, ToJson(copy));
 }
 
 std::string PrintBerthConfiguration(const BerthConfiguration& configuration) {
@@ -85,10 +92,7 @@ std::string PrintBerthConfiguration(const BerthConfiguration& configuration) {
   WaitForPodsReady& ready =
       copy.wait_for_pods_ready ? *copy.wait_for_pods_ready : copy.wait_for_pods_ready.emplace();
   ready.recovery_timeout = ready.recovery_timeout.value_or(ready.timeout);
-  api::Json document = ToJson(copy);
-  document.get_object()["apiVersion"] = kBerthVersion;
-  document.get_object()["kind"] = kBerthKind;
-  return codec::PrintYaml(document);
+  return PrintAs(kBerthVersion, kBerthKind, ToJson(copy));
 }
 
 }  // namespace berth::config

@@ -187,25 +187,24 @@ void HttpsClient::Impl::Begin(Call call) {
 
 bool HttpsClient::Impl::IsToWait(const Pool& pool, bool stream) const {
   const auto has_room = [](const auto& connection) { return connection->has_room(); };
-  const bool is_open = !pool.idle.empty() || std::ranges::any_of(pool.http2, has_room);
-  if (pool.offers_http2 && !pool.speaks_http1 && pool.opening > 0 && !is_open) return true;
+  if (pool.offers_http2 && !pool.speaks_http1 && pool.opening > 0 && pool.idle.empty() &&
+      std::ranges::none_of(pool.http2, has_room)) {
+    return true;
+  }
   // Streams don't wait for calls: those that are open hold their places for ever.
   return !stream && pool.busy_count >= options.connections_max;
 }
 
 void HttpsClient::Impl::Give(const std::shared_ptr<Pool>& pool, Call call) {
-  const CallId id = call.id;
   for (const std::shared_ptr<Http2Connection>& connection : pool->http2) {
     if (!connection->has_room()) continue;
-    ++pool->busy_count;
-    calls[id.value] = connection;
+    NoteGiven(call.id, connection);
     return connection->Send(std::move(call));
   }
   if (!pool->idle.empty()) {
     const std::shared_ptr<Http1Connection> connection = pool->idle.back();
     pool->idle.pop_back();
-    ++pool->busy_count;
-    calls[id.value] = connection;
+    NoteGiven(call.id, connection);
     return connection->Send(std::move(call));
   }
   Open(pool, std::move(call));
@@ -215,10 +214,19 @@ void HttpsClient::Impl::Open(const std::shared_ptr<Pool>& pool, Call call) {
   const auto connection = std::make_shared<Http1Connection>(*this, pool);
   open.insert(connection);
   ++pool->opening;
-  ++pool->busy_count;
   deadlines.emplace(call.due, call.id.value);
-  calls[call.id.value] = connection;
+  NoteGiven(call.id, connection);
   connection->Connect(std::move(call));
+}
+
+void HttpsClient::Impl::NoteGiven(CallId id, const std::shared_ptr<Carrier>& connection) {
+  ++connection->pool()->busy_count;
+  calls[id.value] = connection;
+}
+
+ParseLimits HttpsClient::Impl::AnswerLimits() const {
+  return {.header_bytes = static_cast<uint32_t>(limits::kRequestHeaderBytesMax),
+          .body_bytes = options.body_bytes_max};
 }
 
 void HttpsClient::Impl::ServeWaiting(const std::shared_ptr<Pool>& pool) {

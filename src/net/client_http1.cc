@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/limits.h"
 #include "net/client_http2.h"
 #include "net/tls.h"
 
@@ -53,8 +52,7 @@ Http1Connection::Http1Connection(HttpsClient::Impl& client, std::shared_ptr<Pool
       client_(client),
       stream_(client.io, pool_->tls),
       open_timer_(client.io),
-      parser_({.header_bytes = static_cast<uint32_t>(limits::kRequestHeaderBytesMax),
-               .body_bytes = client.options.body_bytes_max}) {}
+      parser_(client.AnswerLimits()) {}
 
 void Http1Connection::Connect(Call call) {
   call_ = std::move(call);
@@ -362,8 +360,7 @@ void Http1Connection::Abandon(env::CallId call) {
   if (!next) return Close();
   client_.End(*call_, streaming_, *pool_);
   call_ = std::move(next);
-  ++pool_->busy_count;
-  client_.calls[call_->id.value] = shared_from_this();
+  client_.NoteGiven(call_->id, shared_from_this());
 }
 
 void Http1Connection::Close() {

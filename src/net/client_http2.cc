@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/limits.h"
 
 namespace berth::net {
 
@@ -36,8 +35,7 @@ Http2Connection::Http2Connection(HttpsClient::Impl& client, std::shared_ptr<Pool
     : Carrier(std::move(pool)),
       client_(client),
       stream_(std::move(stream)),
-      session_({.header_bytes = static_cast<uint32_t>(limits::kRequestHeaderBytesMax),
-                .body_bytes = client.options.body_bytes_max}),
+      session_(client.AnswerLimits()),
       life_(client.io) {}
 
 void Http2Connection::Start() {
@@ -204,24 +202,22 @@ void Http2Connection::Deliver(int32_t stream) {
   } else {
     exchange.body += data;
   }
-  if (answer.end != AnswerEnd::kOpen) DeliverEnd(stream, answer);
+  if (answer.end != AnswerEnd::kOpen) DeliverEnd(stream, std::move(answer));
 }
 
-void Http2Connection::DeliverEnd(int32_t stream, const Http2Answer& answer) {
-  const AnswerEnd end = answer.end;
-  const std::string why = answer.why;
-  env::HttpResponse response = answer.head;
+void Http2Connection::DeliverEnd(int32_t stream, Http2Answer answer) {
   Exchange exchange = Take(stream);
   const CallId id = exchange.call.id;
   if (exchange.streaming) return client_.Post(env::StreamEnded{id});
-  if (end == AnswerEnd::kRefused) return SendAnew(std::move(exchange.call), why);
-  if (end != AnswerEnd::kComplete) return client_.Fail(id, CallFailure::kLost, why);
-  if (client_.RefusedWithOldToken(exchange.call, response.status)) {
+  if (answer.end == AnswerEnd::kRefused) return SendAnew(std::move(exchange.call), answer.why);
+  if (answer.end != AnswerEnd::kComplete)
+    return client_.Fail(id, CallFailure::kLost, std::move(answer.why));
+  if (client_.RefusedWithOldToken(exchange.call, answer.head.status)) {
     exchange.call.renewed = true;
     return client_.Begin(std::move(exchange.call));
   }
-  response.body = Bytes(std::move(exchange.body));
-  client_.Post(env::Response{.call = id, .response = std::move(response)});
+  answer.head.body = Bytes(std::move(exchange.body));
+  client_.Post(env::Response{.call = id, .response = std::move(answer.head)});
 }
 
 void Http2Connection::SendAnew(Call call, const std::string& why) {

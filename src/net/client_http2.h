@@ -51,9 +51,7 @@ class Http2Connection final : public Carrier {
   void Read();
   void OnRead(const boost::system::error_code& error, size_t bytes);
   void Deliver(int32_t stream);
-  // What its session has said of the answer so far.
-  void DeliverHead(Exchange& exchange, const Http2Answer& answer);
-  void DeliverEnd(int32_t stream, const Http2Answer& answer);
+  void DeliverEnd(int32_t stream, Http2Answer answer);
   // A request that the server has not looked at.
   void SendAnew(Call call, const std::string& why);
   Exchange Take(int32_t stream);

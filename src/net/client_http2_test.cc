@@ -1,11 +1,9 @@
 // Goal: over HTTP/2 calls share a connection, and what comes of each is as exact as over HTTP/1.1:
 // what the server has not looked at, what was lost, what was late. Method: a TLS server around
 // nghttp2's own side that plays a script: what it does about each request.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,8 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,12 +20,14 @@
 #include "net/certificates.h"
 #include "net/client.h"
 #include "net/test_http2_peer.h"
+#include "net/test_listener.h"
 #include "net/tls.h"
-#include "testing/files.h"
+#include "testing/token_file.h"
 
 namespace berth::net {
 namespace {
 
+using berth::testing::TokenFile;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -71,15 +69,6 @@ class Http2Server {
           return SSL_TLSEXT_ERR_OK;
         },
         nullptr);
-    listener_ = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_, 8), 0);
-    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
     thread_ = std::thread([this] { Accept(); });
   }
   ~Http2Server() { Stop(); }
@@ -88,20 +77,20 @@ class Http2Server {
 
   void Stop() {
     if (!thread_.joinable()) return;
-    shutdown(listener_, SHUT_RDWR);
+    shutdown(listener_.socket, SHUT_RDWR);
     thread_.join();
     for (const int each : sockets_) shutdown(each, SHUT_RDWR);
     for (std::thread& each : threads_) each.join();
     for (const int each : sockets_) close(each);
-    close(listener_);
+    close(listener_.socket);
   }
-  [[nodiscard]] uint16_t port() const { return port_; }
+  [[nodiscard]] uint16_t port() const { return listener_.port; }
   [[nodiscard]] int connections() const { return count_; }
 
  private:
   void Accept() {
     for (;;) {
-      const int connection = accept(listener_, nullptr, nullptr);
+      const int connection = accept(listener_.socket, nullptr, nullptr);
       if (connection < 0) return;
       sockets_.push_back(connection);
       threads_.emplace_back([this, connection, number = ++count_] { Serve(connection, number); });
@@ -134,8 +123,7 @@ class Http2Server {
   const Script script_;
   const Ways ways_;
   boost::asio::ssl::context context_ = internal::MakeContext(true);
-  int listener_ = -1;
-  uint16_t port_ = 0;
+  const Listener listener_ = ListenHere();
   std::atomic<int> count_ = 0;
   std::vector<int> sockets_;  // The accepting thread's until it is joined; as the next.
   std::vector<std::thread> threads_;
@@ -383,11 +371,9 @@ TEST_F(ClientHttp2Test, TheRestOfABodyDoesNotLeaveTooLate) {
 }
 
 TEST_F(ClientHttp2Test, ACallThatIsRefusedForAnOldTokenIsSentOnceMoreWithTheNewOne) {
-  const berth::testing::TempFolder folder("token");
-  const std::filesystem::path file = folder.path() / "token";
-  std::ofstream(file) << "old";
-  options_.bearer_token = BearerToken::FromFile(file.string()).value();
-  std::ofstream(file, std::ios::trunc) << "new";
+  TokenFile file("old");
+  options_.bearer_token = BearerToken::FromFile(file.path()).value();
+  file.Write("new");
   Start([](Http2Server::Connection& connection, const Request& request) {
     const std::string& token = request.headers.at("authorization");
     connection.peer.Answer(request.stream, token == "Bearer new" ? "200" : "401", token);

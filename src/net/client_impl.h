@@ -19,6 +19,7 @@
 
 #include "base/mutex.h"
 #include "net/client.h"
+#include "net/http_parser.h"
 
 // Private to net/: what the connections of an HttpsClient and the client itself know of each other.
 // All of it is on the client's thread.
@@ -63,7 +64,7 @@ struct Pool {
   bool offers_http2 = false;  // Its connections do.
 
   std::vector<std::shared_ptr<Http1Connection>> idle;
-  std::vector<std::shared_ptr<Http2Connection>> http2;  // That take calls.
+  std::vector<std::shared_ptr<Http2Connection>> http2;  // Open ones, with or without room.
   std::deque<Call> waiting;
   std::deque<Call> waiting_streams;  // Until it is known what the server speaks.
   int opening = 0;                   // Connections of which that is not known yet.
@@ -121,6 +122,9 @@ struct HttpsClient::Impl {
   // To a connection that is open, or a new one.
   void Give(const std::shared_ptr<Pool>& pool, Call call);
   void Open(const std::shared_ptr<Pool>& pool, Call call);
+  // A call is the connection's from here on.
+  void NoteGiven(env::CallId id, const std::shared_ptr<Carrier>& connection);
+  [[nodiscard]] ParseLimits AnswerLimits() const;
   void EraseWaiting(env::CallId id);
 
   // What connections tell.

@@ -4,10 +4,8 @@
 // closes.
 #include "net/client.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,19 +13,19 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <thread>
 
 #include "net/certificates.h"
+#include "net/test_listener.h"
 #include "net/tls.h"
-#include "testing/files.h"
+#include "testing/token_file.h"
 
 namespace berth::net {
 namespace {
 
+using berth::testing::TokenFile;
 using ::testing::ElementsAre;
 
 constexpr char kOk[] = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -52,24 +50,15 @@ class ScriptedServer {
       context_.set_verify_mode(boost::asio::ssl::verify_peer |
                                boost::asio::ssl::verify_fail_if_no_peer_cert);
     }
-    listener_ = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_, 8), 0);
-    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
     thread_ = std::thread([this] { Run(); });
   }
   ~ScriptedServer() {
-    shutdown(listener_, SHUT_RDWR);  // A connection that never came must not hang the test.
+    shutdown(listener_.socket, SHUT_RDWR);  // A connection that never came must not hang the test.
     thread_.join();
     for (const int each : kept_) close(each);
-    close(listener_);
+    close(listener_.socket);
   }
-  [[nodiscard]] uint16_t port() const { return port_; }
+  [[nodiscard]] uint16_t port() const { return listener_.port; }
   // Of each request so far.
   [[nodiscard]] std::vector<std::string> tokens() {
     const std::lock_guard lock(mutex_);
@@ -88,7 +77,7 @@ class ScriptedServer {
   }
   void Run() {
     for (const std::vector<std::string>& answers : script_) {
-      const int connection = accept(listener_, nullptr, nullptr);
+      const int connection = accept(listener_.socket, nullptr, nullptr);
       if (connection < 0) return;
       if (hook_) hook_("connection");
       SSL* ssl = plain_ ? nullptr : SSL_new(context_.native_handle());
@@ -125,8 +114,7 @@ class ScriptedServer {
   Hook hook_;
   bool plain_;
   boost::asio::ssl::context context_ = internal::MakeContext(true);
-  int listener_ = -1;
-  uint16_t port_ = 0;
+  const Listener listener_ = ListenHere();
   std::vector<int> kept_;
   std::mutex mutex_;
   std::vector<std::string> tokens_;  // Under mutex_.
@@ -279,18 +267,6 @@ class ScriptedTest : public ::testing::Test {
   std::vector<std::string> tokens_;  // That the server was shown.
 };
 
-// A file that a token is in.
-class TokenFile {
- public:
-  explicit TokenFile(const std::string& token) { Write(token); }
-  void Write(const std::string& token) { std::ofstream(path_, std::ios::trunc) << token << "\n"; }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  const berth::testing::TempFolder folder_{"token"};
-  const std::filesystem::path path_ = folder_.path() / "token";
-};
-
 constexpr char kUnauthorized[] = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno";
 
 TEST_F(ScriptedTest, AGetOnAKeptConnectionThatEndsIsSentOnceMore) {
@@ -393,24 +369,14 @@ TEST_F(ScriptedTest, WhatMustNotLeaveAnyMoreIsNotRepeatedWithANewToken) {
 // Takes connections, and says nothing.
 class SilentServer {
  public:
-  SilentServer() : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_, 8), 0);
-    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
-  }
-  ~SilentServer() { close(listener_); }
+  SilentServer() = default;
+  ~SilentServer() { close(listener_.socket); }
   SilentServer(const SilentServer&) = delete;
   SilentServer& operator=(const SilentServer&) = delete;
-  [[nodiscard]] uint16_t port() const { return port_; }
+  [[nodiscard]] uint16_t port() const { return listener_.port; }
 
  private:
-  int listener_;
-  uint16_t port_ = 0;
+  const Listener listener_ = ListenHere();
 };
 
 // It waits for a connection that does not come: its sender hears of that when its time is over, not
