@@ -123,12 +123,12 @@ TEST(Dump, TellsNodesClaimsAndWhoWaits) {
   for (const std::string& line : rig.logs) shown.push_back(Shown(line));
   const std::vector<std::string> expected = {
       "dump: begins nodes=1 pods=3 claims=1 leads=true",
-      "dump: node node=n1 present=true schedulable=true "
-      "free=cpu 500/1000, memory 68719476736/68719476736, pods 109/110",
+      ("dump: node node=n1 present=true schedulable=true "
+       "free=cpu 500/1000, memory 68719476736/68719476736, pods 109/110"),
       "dump: claim node=n1 owner=ns/a uid=u-a state=held amounts=cpu 500, pods 1",
       "dump: pod pod=ns/big uid=u-big stage=pending priority=0 nominatedNode= note=",
-      "dump: pod pod=ns/x uid=u-x stage=foreign priority=0 nominatedNode= note=it is left to the "
-      "scheduler that its spec.schedulerName names, \"other\"",
+      ("dump: pod pod=ns/x uid=u-x stage=foreign priority=0 nominatedNode= note=it is left to the "
+       "scheduler that its spec.schedulerName names, \"other\""),
       "dump: ends findings=0"};
   EXPECT_EQ(shown, expected);
 }
@@ -159,8 +159,8 @@ TEST(ObjectComparison, NamesEachDifferenceThatStands) {
   EXPECT_EQ(
       rig.Compared(),
       (std::vector<std::string>{
-          "node n1 has cpu 2000, memory 68719476736, pods 110, and is known to have cpu 1000, "
-          "memory 68719476736, pods 110",
+          ("node n1 has cpu 2000, memory 68719476736, pods 110, and is known to have cpu 1000, "
+           "memory 68719476736, pods 110"),
           "node n3 is not known", "pod ns/a (u-a) is on node \"n2\", and known on \"n1\"",
           "pod ns/big (u-big) is nominated to \"n1\", and known to be to \"\"",
           "pod ns/new (u-new) is not known", "pod ns/x (u-x) is known, and gone",

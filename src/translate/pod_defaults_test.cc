@@ -40,12 +40,12 @@ std::string Text(const api::ResourceList& list) {
 }
 
 // "requests/limits" of its container.
-std::string Made(const PodDefaults& defaults, api::PodSpec spec, std::string_view where = "ns") {
-  Shared<api::PodSpec> shared(std::move(spec));
+std::string Made(const PodDefaults& defaults, const api::PodSpec& spec,
+                 std::string_view where = "ns") {
+  Shared<api::PodSpec> shared{api::PodSpec(spec)};
   const Shared<api::PodSpec> before = shared;
-  const api::PodSpec copy = *before;
   defaults.Complete(where, shared);
-  EXPECT_EQ(*before, copy) << "of whom others share it";
+  EXPECT_EQ(*before, spec) << "of whom others share it";
   const api::Container& made = shared->containers.front();
   return fmt::format("{} / {}", Text(made.requests), Text(made.limits));
 }
