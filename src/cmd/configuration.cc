@@ -122,22 +122,25 @@ Explanation ExplainConfiguration(const std::string& path,
   if (!read) return {.text = fmt::format("{}\n", read.error().message)};
   std::string text;
   if (read->berth) text += config::Text(config::Explain(*read->berth));
-  size_t refused = 0;
+  const std::vector<config::Setting> settings = config::Explain(
+      read->scheduler.value_or(config::DefaultSchedulerConfiguration(read->gates)), read->gates);
+  const std::vector<std::string> refusals = config::Refusals(settings);
   if (read->scheduler) {
-    const std::vector<config::Setting> settings = config::Explain(*read->scheduler, read->gates);
     text += config::Text(settings);
     for (const config::Profile& profile : read->scheduler->profiles) {
       text += fmt::format("\nplugins of {}\n{}", *profile.scheduler_name,
                           config::Text(config::Expand(profile, read->gates)));
     }
-    refused = config::Refusals(settings).size();
+  } else {
+    for (const std::string& refusal : refusals) text += fmt::format("{}\n", refusal);
   }
-  if (refused == 0) {
+  if (refusals.empty()) {
     text += fmt::format("\n{}: berth can run by it\n", path);
   } else {
-    text += fmt::format("\n{}: berth does not run by it: {} not supported\n", path, refused);
+    text +=
+        fmt::format("\n{}: berth does not run by it: {} not supported\n", path, refusals.size());
   }
-  return {.text = std::move(text), .supported = refused == 0};
+  return {.text = std::move(text), .supported = refusals.empty()};
 }
 
 }  // namespace berth::cmd

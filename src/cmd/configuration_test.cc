@@ -84,9 +84,11 @@ TEST(ConfigurationTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(Read(fmt::format("{}placement: both\n", kHead)),
             "line 3: placement: Unsupported value: \"both\": supported values: \"joint\", "
             "\"separate\"");
-  EXPECT_EQ(Read("kind: BerthConfiguration\n"), "apiVersion is missing: config.berth.dev/v1alpha1");
+  EXPECT_EQ(Read("kind: BerthConfiguration\n"),
+            "line 1: apiVersion is missing: config.berth.dev/v1alpha1");
   EXPECT_EQ(Read("apiVersion: v1\nkind: BerthConfiguration\n"),
-            "is a BerthConfiguration of v1, not a BerthConfiguration of config.berth.dev/v1alpha1");
+            "line 1: is a BerthConfiguration of v1, not a BerthConfiguration of "
+            "config.berth.dev/v1alpha1");
   for (const char* no_object : {"- a\n", "", "a: 1\n---\n- b\n"}) {
     EXPECT_EQ(Read(no_object),
               "must be a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), a "
@@ -172,8 +174,9 @@ TEST(SchedulerConfigurationTest, StandsBesideBerthsOwn) {
     EXPECT_EQ(again->scheduler->profiles.size(), 1U);
   }
   const File twice(fmt::format("{0}---\n{0}", kHead));
-  EXPECT_THAT(ReadConfiguration(twice.path()).error().message,
-              testing::HasSubstr("holds several documents of BerthConfiguration; it must be one"));
+  EXPECT_THAT(
+      ReadConfiguration(twice.path()).error().message,
+      testing::HasSubstr("line 5: holds several documents of BerthConfiguration; it must be one"));
 }
 
 TEST(SchedulerConfigurationTest, WithoutDefaultPreemptionNobodyEvicts) {
@@ -264,6 +267,9 @@ TEST(SchedulerConfigurationTest, AFileIsExplained) {
   EXPECT_TRUE(explained.text.contains("berth can run by it"));
   const File berths(kHead);
   EXPECT_TRUE(ExplainConfiguration(berths.path(), {}).supported);
+  const Explanation gang = ExplainConfiguration(berths.path(), {"GangScheduling=true"});
+  EXPECT_FALSE(gang.supported);
+  EXPECT_THAT(gang.text, testing::HasSubstr("GangScheduling"));
   EXPECT_FALSE(ExplainConfiguration("/nowhere/berth.yaml", {}).supported);
 }
 

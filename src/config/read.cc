@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,26 +26,45 @@ bool IsBerths(const api::Json& document) {
          TextOf(document, "apiVersion").starts_with("config.berth.dev/");
 }
 
-// What the document says that it is: empty when it is what is read here.
-std::string KindProblem(const api::Json& document) {
+// What is wrong about what the document says that it is, and of which of the two words.
+struct KindFault {
+  std::string_view field;
+  std::string problem;
+};
+std::optional<KindFault> FaultOf(const api::Json& document) {
   const std::string_view version = TextOf(document, "apiVersion");
   const std::string_view kind = TextOf(document, "kind");
   const bool of_berth = IsBerths(document);
   const std::string_view wanted_version = of_berth ? kBerthVersion : kSchedulerVersion;
   const std::string_view wanted_kind = of_berth ? kBerthKind : kSchedulerKind;
-  if (version.empty()) return fmt::format("apiVersion is missing: {}", wanted_version);
-  if (kind.empty()) return fmt::format("kind is missing: {}", wanted_kind);
-  if (version == wanted_version && kind == wanted_kind) return "";
+  if (version.empty())
+    return KindFault{"apiVersion", fmt::format("apiVersion is missing: {}", wanted_version)};
+  if (kind.empty()) return KindFault{"kind", fmt::format("kind is missing: {}", wanted_kind)};
+  if (version == wanted_version && kind == wanted_kind) return std::nullopt;
   if (kind == kSchedulerKind && version.starts_with(kSchedulerGroup)) {
-    return fmt::format(
-        "apiVersion {} is no longer served by Kubernetes 1.36: write {}, where plugins of several "
-        "points are enabled by multiPoint and scoring strategies are arguments of NodeResourcesFit",
-        version, kSchedulerVersion);
+    return KindFault{
+        "apiVersion",
+        fmt::format("apiVersion {} is no longer served by Kubernetes 1.36: write {}, where plugins "
+                    "of several points are enabled by multiPoint and scoring strategies are "
+                    "arguments of NodeResourcesFit",
+                    version, kSchedulerVersion)};
   }
-  if (of_berth)
-    return fmt::format("is a {} of {}, not a {} of {}", kind, version, wanted_kind, wanted_version);
-  return fmt::format("is a {} of {}, not a {} of {}, nor a {} of {}", kind, version, kSchedulerKind,
-                     kSchedulerVersion, kBerthKind, kBerthVersion);
+  const std::string_view field = kind == wanted_kind ? "apiVersion" : "kind";
+  if (of_berth) {
+    return KindFault{field, fmt::format("is a {} of {}, not a {} of {}", kind, version, wanted_kind,
+                                        wanted_version)};
+  }
+  return KindFault{field,
+                   fmt::format("is a {} of {}, not a {} of {}, nor a {} of {}", kind, version,
+                               kSchedulerKind, kSchedulerVersion, kBerthKind, kBerthVersion)};
+}
+
+// That of the word; of one that is missing that of what stands first in the document.
+std::string AtWord(const Lines& lines, std::string_view field) {
+  if (std::string at = AtLine(lines, field); !at.empty() || lines.empty()) return at;
+  const auto first =
+      std::ranges::min_element(lines, {}, [](const auto& one) { return one.second; });
+  return fmt::format("line {}: ", first->second);
 }
 
 Problems Worded(const api::FieldErrors& errors, const Lines& lines) {
@@ -108,15 +128,16 @@ std::expected<ConfigurationFile, Problems> ReadConfigurationFile(std::string_vie
   };
   for (size_t i = 0; i < parsed->documents.size(); ++i) {
     const api::Json& document = parsed->documents[i];
-    if (std::string problem = KindProblem(document); !problem.empty()) {
-      add({std::move(problem)});
+    const Lines& lines = parsed->lines[i];
+    if (const std::optional<KindFault> fault = FaultOf(document)) {
+      add({AtWord(lines, fault->field) + fault->problem});
     } else if (IsBerths(document) ? out.berth.has_value() : out.scheduler.has_value()) {
-      add({fmt::format("holds several documents of {}; it must be one",
+      add({fmt::format("{}holds several documents of {}; it must be one", AtWord(lines, "kind"),
                        IsBerths(document) ? kBerthKind : kSchedulerKind)});
     } else if (IsBerths(document)) {
-      add(ReadBerth(document, parsed->lines[i], out.berth.emplace()));
+      add(ReadBerth(document, lines, out.berth.emplace()));
     } else {
-      add(ReadScheduler(document, parsed->lines[i], gates, out.scheduler.emplace()));
+      add(ReadScheduler(document, lines, gates, out.scheduler.emplace()));
     }
   }
   if (!problems.empty()) return std::unexpected(std::move(problems));
