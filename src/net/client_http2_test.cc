@@ -48,6 +48,7 @@ class Http2Server {
   struct Ways {
     uint32_t streams_max = 100;
     int mute = 0;         // The connection that gets no handshake; 0: none.
+    int older_from = 0;   // From this on it speaks HTTP/1.1; 0: none does.
     Script on_read = {};  // Called when anything was read, without a request.
   };
 
@@ -57,7 +58,10 @@ class Http2Server {
     SSL_CTX_set_alpn_select_cb(
         context_.native_handle(),
         [](SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
-           unsigned offered_size, void*) {
+           unsigned offered_size, void* server) {
+          const Http2Server& self = *static_cast<Http2Server*>(server);
+          if (self.ways_.older_from > 0 && self.count_ >= self.ways_.older_from)
+            return SSL_TLSEXT_ERR_NOACK;
           constexpr std::string_view kHttp2 = "\x02h2";
           unsigned char* chosen = nullptr;
           if (SSL_select_next_proto(
@@ -68,7 +72,7 @@ class Http2Server {
           *out = chosen;
           return SSL_TLSEXT_ERR_OK;
         },
-        nullptr);
+        this);
     thread_ = std::thread([this] { Accept(); });
   }
   ~Http2Server() { Stop(); }
@@ -102,7 +106,12 @@ class Http2Server {
     SSL_set_fd(ssl, socket);
     Http2Peer peer(ways_.streams_max);
     Connection connection{.peer = peer, .number = number};
-    if (SSL_accept(ssl) == 1) Talk(ssl, connection);
+    const bool accepted = SSL_accept(ssl) == 1;
+    if (accepted && ways_.older_from > 0 && number >= ways_.older_from) {
+      TalkOlder(ssl);
+    } else if (accepted) {
+      Talk(ssl, connection);
+    }
     SSL_free(ssl);
     if (!connection.silent) shutdown(socket, SHUT_RDWR);
   }
@@ -117,6 +126,19 @@ class Http2Server {
       for (const Request& request : connection.peer.TakeRequests()) script_(connection, request);
       if (ways_.on_read) ways_.on_read(connection, {});
       if (connection.cut || connection.silent) return;
+    }
+  }
+
+  // Of requests without a body.
+  static void TalkOlder(SSL* ssl) {
+    std::string read;
+    char buffer[16384];
+    for (int size = 0; (size = SSL_read(ssl, buffer, sizeof(buffer))) > 0;) {
+      read.append(buffer, static_cast<size_t>(size));
+      if (!read.ends_with("\r\n\r\n")) continue;
+      constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nolder";
+      if (SSL_write(ssl, kAnswer.data(), static_cast<int>(kAnswer.size())) <= 0) return;
+      read.clear();
     }
   }
 
@@ -186,8 +208,11 @@ class ClientHttp2Test : public ::testing::Test {
     options_.host = "127.0.0.1";
     options_.authority_pem = pki_.authority.certificate_pem;
   }
-  ~ClientHttp2Test() override {
+  ~ClientHttp2Test() override { End(); }
+  // Of whose script or pings use what the test has, before that is gone.
+  void End() {
     if (client_) client_->Stop();
+    if (server_) server_->Stop();
   }
   void Start(Http2Server::Script script, Http2Server::Ways ways = {}) {
     server_ = std::make_unique<Http2Server>(pki_.server, std::move(script), std::move(ways));
@@ -211,7 +236,7 @@ class ClientHttp2Test : public ::testing::Test {
   }
   void Send(std::vector<env::Output> batch) { client_->Take(std::move(batch)); }
   // One call, and what came of it.
-  std::string Ask(env::SendRequest send) {
+  std::string Ask(env::Output send) {
     Send({std::move(send)});
     return answers_.Next();
   }
@@ -302,6 +327,40 @@ TEST_F(ClientHttp2Test, NoMoreIsSentThanTheServerTakes) {
   EXPECT_EQ(refused, 0);
 }
 
+// It has three under way when it says that it takes one.
+TEST_F(ClientHttp2Test, AServerThatComesToTakeFewerGetsNoMoreUntilItHas) {
+  std::vector<int32_t> held;
+  Start(
+      [&](Http2Server::Connection& connection, const Request& request) {
+        if (connection.number > 1) return Echo(connection, request);
+        held.push_back(request.stream);
+        if (held.size() < 3) return;
+        connection.peer.Allow(1);
+        connection.peer.Answer(held.front(), "200", "first");
+      },
+      {.streams_max = 3, .on_read = [&](Http2Server::Connection& connection, const Request&) {
+         if (!connection.peer.resets().empty()) connection.peer.Answer(held.back(), "200", "last");
+       }});
+  Send({Call(1), Call(2), Call(3)});
+  EXPECT_EQ(answers_.Next(), "1: 200 first");
+  EXPECT_EQ(Ask(Call(4)), "4: 200 /4 on 2");
+  EXPECT_EQ(Ask(env::CancelCall{{2}}), "3: 200 last");
+  End();
+}
+
+// As after a downgrade, or behind another proxy.
+TEST_F(ClientHttp2Test, AServerThatIsReplacedByAnOlderOneIsSpokenToByItsProtocol) {
+  Start(
+      [](Http2Server::Connection& connection, const Request& request) {
+        Echo(connection, request);
+        connection.peer.GoAway(request.stream);
+      },
+      {.older_from = 2});
+  EXPECT_EQ(Ask(Call(1)), "1: 200 /1 on 1");
+  EXPECT_EQ(Ask(Call(2)), "2: 200 older");
+  EXPECT_EQ(Ask(Call(3)), "3: 200 older");
+}
+
 // Of the second, which is opened for want of room on the first.
 TEST_F(ClientHttp2Test, WhoWaitsForAConnectionThatHangsTakesTheRoomThatIsFreedElsewhere) {
   options_.ping_after = Duration::Milliseconds(20);
@@ -324,6 +383,7 @@ TEST_F(ClientHttp2Test, WhoWaitsForAConnectionThatHangsTakesTheRoomThatIsFreedEl
   Send({Call(1)});
   Send({Call(2), Call(3)});
   EXPECT_THAT(answers_.Next(2), ElementsAre("1: 200 held", "3: 200 /3 on 1"));
+  End();
 }
 
 TEST_F(ClientHttp2Test, AConnectionThatDoesNotComeAboutIsGivenUpAndTheNextTriesAnew) {

@@ -28,9 +28,7 @@ class Http2Peer {
     SetCallbacks(callbacks);
     nghttp2_session_server_new(&session_, callbacks, this);
     nghttp2_session_callbacks_del(callbacks);
-    const std::array<nghttp2_settings_entry, 1> settings = {
-        {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, streams_max}}};
-    nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
+    Allow(streams_max);
   }
   ~Http2Peer() { nghttp2_session_del(session_); }
   Http2Peer(const Http2Peer&) = delete;
@@ -56,6 +54,12 @@ class Http2Peer {
   // Streams that the client reset, and why.
   [[nodiscard]] const std::map<int32_t, uint32_t>& resets() const { return resets_; }
 
+  // So many streams may be open from now on.
+  void Allow(uint32_t streams_max) {
+    const std::array<nghttp2_settings_entry, 1> settings = {
+        {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, streams_max}}};
+    nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
+  }
   // More of the answer may come by Data.
   void Head(int32_t stream, std::string_view status,
             const std::vector<std::pair<std::string, std::string>>& headers = {},
