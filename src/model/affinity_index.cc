@@ -54,36 +54,38 @@ void AffinityIndex::SetTerms(OwnerId pod, AffinityListId terms) {
   terms_of_[pod.value] = terms;
 }
 
-void AffinityIndex::Add(uint32_t pair_id, NodeId n, const Counts& by) {
+bool AffinityIndex::Add(uint32_t pair_id, NodeId n, const Counts& by) {
   Pair& pair = pairs_[pair_id];
   const uint32_t domain = DomainOf(pair, n);
-  if (domain == kNone) return;
-  recounted_.Add(n, 0);
+  if (domain == kNone) return false;
   AddCounts(pair.total, by);
   auto at = std::ranges::lower_bound(pair.at, domain, {}, &InDomain::domain);
   if (at == pair.at.end() || at->domain != domain)
     at = pair.at.insert(at, {.domain = domain, .counts = {}});
   AddCounts(at->counts, by);
   if (at->counts == Counts{}) pair.at.erase(at);
+  return true;
 }
 
 void AffinityIndex::Count(const PodMatcher& matcher, OwnerId pod, NodeId n, int32_t by) {
   if (terms_.empty()) return;
+  bool counted = false;
   for (const uint32_t row : matcher.RowsOf(pod)) {
-    for (const uint32_t pair : PairsOfRow(row)) Add(pair, n, {.selected = by});
+    for (const uint32_t pair : PairsOfRow(row)) counted |= Add(pair, n, {.selected = by});
   }
-  const AffinityListId own = TermsOf(pod);
-  if (!own.valid()) return;
-  for (const Term& term : terms_.at(own).terms) {
-    if (term.pair != kNone) Add(term.pair, n, Holding(term, by));
+  if (const AffinityListId own = TermsOf(pod); own.valid()) {
+    for (const Term& term : terms_.at(own).terms)
+      counted |= term.pair != kNone && Add(term.pair, n, Holding(term, by));
   }
+  if (counted) recounted_.Add(n, 0);
 }
 
 void AffinityIndex::CountNew(std::span<const uint32_t> pairs, const PodMatcher& matcher,
                              OwnerId pod, NodeId n) {
-  for (const uint32_t pair : pairs) {
-    if (matcher.Selects(pairs_[pair].row, pod)) Add(pair, n, {.selected = +1});
-  }
+  bool counted = false;
+  for (const uint32_t pair : pairs)
+    counted |= matcher.Selects(pairs_[pair].row, pod) && Add(pair, n, {.selected = +1});
+  if (counted) recounted_.Add(n, 0);
 }
 
 bool AffinityIndex::Moved(AffinityListId own, std::span<const PodSelectorId> matched,

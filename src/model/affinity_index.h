@@ -160,7 +160,8 @@ class AffinityIndex {
   };
   uint32_t PairOf(uint32_t row, NameId key, New& fresh);
   void ReleasePair(uint32_t pair);
-  void Add(uint32_t pair, NodeId n, const Counts& by);
+  // Whether the node is of a domain of the key.
+  bool Add(uint32_t pair, NodeId n, const Counts& by);
 
   std::vector<Key> keys_;
   std::map<NameId, uint32_t> key_of_;

@@ -88,10 +88,10 @@ void SpreadIndex::NoteMoved(const PodMatcher& matcher, OwnerId pod) {
   for (const uint32_t row : matcher.RowsOf(pod)) InsertAscending(moved_, row);
 }
 
-void SpreadIndex::Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by) {
+bool SpreadIndex::Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by) {
   // As upstream, which counts nobody by an empty one.
-  if (row >= selectors_.size() || selectors_[row].uses.empty() || matcher.takes_all(row)) return;
-  recounted_.Add(n, 0);
+  if (row >= selectors_.size() || selectors_[row].uses.empty() || matcher.takes_all(row))
+    return false;
   Selector& selector = selectors_[row];
   if (n.value >= selector.on_node.size()) selector.on_node.resize(n.value + 1);
   int32_t& there = selector.on_node[n.value];
@@ -101,18 +101,21 @@ void SpreadIndex::Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t
   if (there == 0) selector.with_pods.Remove(n.value);
   for (const auto& [class_id, constraint] : selector.uses)
     classes_.at(class_id)[constraint].Count(n, by);
+  return true;
 }
 
 void SpreadIndex::Count(const PodMatcher& matcher, OwnerId pod, NodeId n, int32_t by) {
   if (classes_.empty()) return;
-  for (const uint32_t row : matcher.RowsOf(pod)) Add(matcher, row, n, by);
+  bool counted = false;
+  for (const uint32_t row : matcher.RowsOf(pod)) counted |= Add(matcher, row, n, by);
+  if (counted) recounted_.Add(n, 0);
 }
 
 void SpreadIndex::CountNew(std::span<const uint32_t> rows, const PodMatcher& matcher, OwnerId pod,
                            NodeId n) {
-  for (const uint32_t row : rows) {
-    if (matcher.Selects(row, pod)) Add(matcher, row, n, +1);
-  }
+  bool counted = false;
+  for (const uint32_t row : rows) counted |= matcher.Selects(row, pod) && Add(matcher, row, n, +1);
+  if (counted) recounted_.Add(n, 0);
 }
 
 std::vector<uint32_t> SpreadIndex::Track(ClassId class_id,

@@ -122,7 +122,8 @@ class SpreadIndex {
     RowSet with_pods;                                // Nodes.
     std::vector<std::pair<ClassId, uint32_t>> uses;  // Constraints; without any nothing is counted.
   };
-  void Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by);
+  // Whether a constraint counts by the row.
+  bool Add(const PodMatcher& matcher, uint32_t row, NodeId n, int32_t by);
 
   std::map<ClassId, std::vector<Domains>> classes_;
   std::vector<Selector> selectors_;  // By the matcher's row, up to the last that is asked about.
