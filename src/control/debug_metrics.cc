@@ -225,6 +225,9 @@ void PreemptionMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   }
   metrics.Value("scheduler_preemption_victims_sum", engine.victims);
   metrics.Value("scheduler_preemption_victims_count", count);
+  metrics.Counter("berth_preemption_pdb_violations_total",
+                  "Pods chosen to be evicted beyond what their PodDisruptionBudgets allow.",
+                  engine.pdb_violations);
   metrics.Family("berth_evictions_total", "counter",
                  "Evictions for preemptions, and answers to them, by what became of them.");
   const Evictor::Counters& evictor = scheduler.evictor().counters();

@@ -286,12 +286,26 @@ TEST_F(PreemptionTest, MetricsCountWhatBecameOfPromisesAndEvictions) {
         "scheduler_preemption_victims_bucket{le=\"1\"} 2\n",
         "scheduler_preemption_victims_bucket{le=\"+Inf\"} 2\n",
         "scheduler_preemption_victims_sum 2\n", "scheduler_preemption_victims_count 2\n",
-        "berth_evictions_total{outcome=\"done\"} 1\n",
+        "berth_preemption_pdb_violations_total 0\n", "berth_evictions_total{outcome=\"done\"} 1\n",
         "berth_promises_ended_total{why=\"Placed\"} 1\n",
         "berth_promises_ended_total{why=\"PromiseNodeGone\"} 1\n",
         "berth_promises_ended_total{why=\"Moved\"} 0\n"}) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
   }
+}
+
+TEST_F(PreemptionTest, MetricsCountVictimsThatABudgetProtects) {
+  PodSpec low = Low();
+  low.extra_meta = R"(,"labels":{"app":"low"})";
+  rig.Start({PodJson(low)}, {NodeJson("n1", 1)});
+  rig.Event(
+      "budgets", "ADDED",
+      R"({"metadata":{"name":"b","namespace":"ns","uid":"u-b","resourceVersion":"101"},)"
+      R"("spec":{"selector":{"matchLabels":{"app":"low"}}},"status":{"disruptionsAllowed":0}})");
+  rig.Event("pods", "ADDED", PodJson(High(102)));
+  EXPECT_TRUE(Promised());
+  EXPECT_NE(rig.Get("/metrics").find("berth_preemption_pdb_violations_total 1\n"),
+            std::string::npos);
 }
 
 // A10: a refused eviction ends the preemption, its nomination is withdrawn, and why is told as soon

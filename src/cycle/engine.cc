@@ -962,7 +962,7 @@ void Engine::AddTo(Hasher& hasher) const {
   hasher.AddHistory(counters_.cycles).AddHistory(counters_.decisions);
   hasher.AddHistory(counters_.attempts).AddHistory(counters_.preemption_attempts);
   for (const uint64_t count : counters_.preemptions_by_victims) hasher.AddHistory(count);
-  hasher.AddHistory(counters_.victims);
+  hasher.AddHistory(counters_.victims).AddHistory(counters_.pdb_violations);
   hasher.AddHistory(counters_.wakes).AddHistory(counters_.refreshes).Add(counters_.missed_wakes);
 }
 

@@ -81,7 +81,8 @@ struct Counters {
   static constexpr size_t kVictimBuckets = 8;
   std::array<uint64_t, kVictimBuckets> preemptions_by_victims{};
   uint64_t victims = 0;
-  uint64_t missed_wakes = 0;  // By the watchdog, an attempt or a refresh: a bug each.
+  uint64_t pdb_violations = 0;  // Victims beyond what their budgets allow.
+  uint64_t missed_wakes = 0;    // By the watchdog, an attempt or a refresh: a bug each.
 };
 
 // The scheduler as a function of a value: facts in, a plan out.

@@ -319,6 +319,7 @@ void Engine::NotePreemption(PodId pod, const place::Preemption& found, Plan& pla
     const auto bucket = static_cast<size_t>(std::bit_width(victims - 1));
     ++counters_.preemptions_by_victims[std::min(bucket, Counters::kVictimBuckets - 1)];
     counters_.victims += victims;
+    counters_.pdb_violations += found.pdb_violations;
   }
   model::PreemptDecision decision{.pod = pod,
                                   .pod_uid = state_.pods().at(pod).uid,
