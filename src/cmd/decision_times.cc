@@ -18,7 +18,7 @@ void DecisionTimes::Note(Duration step, uint64_t decisions) {
   if (decisions == 0) return;
   const int64_t each = step.ns / static_cast<int64_t>(decisions);
   const MutexLock lock(mutex_);
-  for (uint64_t i = 0; i < decisions; ++i) each_.Add(each, kFirstNs);
+  each_.Add(each, kFirstNs, decisions);
 }
 
 std::string DecisionTimes::MetricsText() const {

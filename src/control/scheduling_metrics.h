@@ -19,11 +19,11 @@ struct Histogram {
   std::array<uint64_t, N + 1> counts{};  // Each of its own bucket; the last is above all bounds.
   int64_t sum = 0;
 
-  void Add(int64_t value, int64_t first) {
+  void Add(int64_t value, int64_t first, uint64_t times = 1) {
     size_t bucket = 0;
     for (int64_t bound = first; bucket < N && value > bound; bound *= 2) ++bucket;
-    ++counts[bucket];
-    sum += value;
+    counts[bucket] += times;
+    sum += value * static_cast<int64_t>(times);
   }
 };
 

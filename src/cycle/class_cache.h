@@ -122,8 +122,8 @@ class ClassCache {
   bool current_ = false;  // evaluation_ is that of class_id_ at position_.
   bool grouped_ = false;  // Buckets are built; on second use, because many classes are used once.
   uint32_t uses_ = 0;
-  uint32_t scans_ =
-      0;  // Of all nodes, for what looks beyond them, since evaluation_ was made anew.
+  // Of all nodes, for what looks beyond them, since evaluation_ was made anew.
+  uint32_t scans_ = 0;
   uint64_t position_ = 0;     // In the touch log.
   uint64_t order_epoch_ = 0;  // Of NodeTable's ranks when the heaps were built.
   place::Evaluation evaluation_;

@@ -21,7 +21,7 @@ struct LikenessLimits {
   uint32_t volume_tries_max = 64;
   // Choices among all nodes before these are grouped, which costs as much as that.
   uint32_t scans_min = 4;
-  // Such choices before they are grouped anew, as they may be alike by now.
+  // Such choices before they are grouped anew, as they may be alike by now; at least 1.
   uint32_t scans_max = 256;
 };
 
