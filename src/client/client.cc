@@ -191,10 +191,10 @@ void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
 }
 
 void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
-  (void)now;
   Pending& pending = pending_.at(id);
   CHECK(pending.place == Place::kQueued);
   pending.place = Place::kInFlight;
+  pending.sent = now;
   ++pending.attempts;
   ++in_flight_;
   const Request& request = pending.request;
@@ -207,6 +207,13 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
                        .stream = false,
                        .timeout = request.timeout,
                        .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
+}
+
+void AnswerTimes::Add(Duration took) {
+  size_t bucket = 0;
+  while (bucket < kBoundsMs.size() && took.ns > kBoundsMs[bucket] * 1'000'000) ++bucket;
+  ++counts[bucket];
+  sum_ns += took.ns;
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
@@ -240,6 +247,7 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
   const Pending& pending = it->second;
   const int status = response.response.status;
   ++answers_[{status, pending.request.method}];
+  answer_times_[pending.request.method].Add(now - pending.sent);
   const bool read = !IsWrite(pending.request);
   if (status == 429 && pending.request.retry_throttled) {
     // The server did not look at it, and asks everybody to slow down.
@@ -307,6 +315,22 @@ WatchState* Client::WatchOf(env::CallId call) {
   return nullptr;
 }
 
+void Client::NoteNoAnswer(const env::CallFailed& failed, std::span<Event> told) {
+  const std::string text = TextOf(failed.failure, failed.why);
+  for (Event& event : told) {
+    if (auto* trouble = std::get_if<WatchTrouble>(&event))
+      trouble->repeated = trouble->repeated || text == no_answer_;
+  }
+  no_answer_ = text;
+}
+
+void Client::NoteAnswer(std::vector<Event>& events) {
+  if (no_answer_.empty() || std::ranges::any_of(watches_, &WatchState::unanswered)) return;
+  no_answer_.clear();
+  for (WatchState& watch : watches_) watch.ForgetTrouble();
+  events.emplace_back(ServerAnswers{});
+}
+
 template <typename Step>
 void Client::StepWatch(Instant now, env::Outbox& out, std::vector<Event>& events, Step step) {
   std::vector<WatchEvent> told;
@@ -367,6 +391,7 @@ void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
       ++answers_[{response->response.status, env::Method::kGet}];
       StepWatch(now, out, events,
                 [&](WatchContext& context) { watch->OnResponse(context, response->response); });
+      NoteAnswer(events);
       return;
     }
     OnResponse(now, *response, events);
@@ -376,8 +401,10 @@ void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
     if (WatchState* watch = WatchOf(failed->call)) {
       ++answers_[{0, env::Method::kGet}];
+      const size_t before = events.size();
       StepWatch(now, out, events,
                 [&](WatchContext& context) { watch->OnFailed(context, *failed); });
+      NoteNoAnswer(*failed, std::span(events).subspan(before));
       return;
     }
     OnFailed(now, *failed, events);

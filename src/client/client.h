@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -45,7 +46,10 @@ struct CallDone {
 // Why it is not kDone, for people: the server's message, or what stood in the way to it.
 [[nodiscard]] std::string WhyOf(const CallDone& done);
 
-using Event = std::variant<ObjectEvent, Synced, WatchTrouble, CallDone>;
+// After a WatchTrouble that there was no answer: all list-watches have one again.
+struct ServerAnswers {};
+
+using Event = std::variant<ObjectEvent, Synced, WatchTrouble, CallDone, ServerAnswers>;
 
 struct Options {
   std::string user_agent = "berth";
@@ -69,6 +73,17 @@ struct Options {
   // Test code only: the defect "watch resumed after 410 without relist"
   // (docs/design/0004-simulator.md).
   bool planted_resume_after_gone = false;
+};
+
+// How long attempts of calls took that were answered, by client-go's bounds
+// (rest_client_request_duration_seconds): from the step that sent to the one that heard.
+struct AnswerTimes {
+  static constexpr std::array<int64_t, 12> kBoundsMs = {
+      5, 25, 100, 250, 500, 1'000, 2'000, 4'000, 8'000, 15'000, 30'000, 60'000};
+  std::array<uint64_t, kBoundsMs.size() + 1> counts{};  // Each of its own bucket.
+  int64_t sum_ns = 0;
+
+  void Add(Duration took);
 };
 
 class Client {
@@ -134,6 +149,9 @@ class Client {
   [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
   // For metrics; as all that is only shown, it is not part of the hash.
   [[nodiscard]] const AnswerCounts& answers() const { return answers_; }
+  [[nodiscard]] const std::map<env::Method, AnswerTimes>& answer_times() const {
+    return answer_times_;
+  }
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const WatchState& watch(WatchId id) const { return watches_[id.value]; }
   // Those that were ever begun: their ids are below it.
@@ -149,6 +167,7 @@ class Client {
     Instant give_up;        // After this nothing is retried.
     uint32_t attempts = 0;  // Sent so often.
     Instant at;             // For kDelayed: when it is queued again.
+    Instant sent = {};      // For kInFlight; only shown, and not part of the hash.
   };
 
   void EndUnsent(uint64_t id);
@@ -163,6 +182,9 @@ class Client {
   void Pump(Instant now, env::Outbox& out, uint64_t fresh = 0);
   void Send(Instant now, uint64_t id, env::Outbox& out);
   WatchState* WatchOf(env::CallId call);
+  // Why list-watches got no answer is told once, not by each of them.
+  void NoteNoAnswer(const env::CallFailed& failed, std::span<Event> told);
+  void NoteAnswer(std::vector<Event>& events);
   // Runs one step of a list-watch and carries out what it asks for.
   template <typename Step>
   void StepWatch(Instant now, env::Outbox& out, std::vector<Event>& events, Step step);
@@ -188,6 +210,8 @@ class Client {
   bool writes_stopped_ = false;
   Instant writes_leave_until_ = Instant::Never();
   AnswerCounts answers_;
+  std::map<env::Method, AnswerTimes> answer_times_;
+  std::string no_answer_;  // What was told last of why there was none; only shown.
 };
 
 }  // namespace berth::client

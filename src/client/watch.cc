@@ -206,6 +206,7 @@ void WatchState::Trouble(WatchContext& context, int status, std::string message)
 }
 
 void WatchState::OnFailed(WatchContext& context, const env::CallFailed& failed) {
+  unanswered_ = true;
   Trouble(context, 0,
           fmt::format("{} of {}: {}", phase_ == Phase::kListing ? "list" : "watch",
                       options_.resource.plural, TextOf(failed.failure, failed.why)));
@@ -215,6 +216,7 @@ void WatchState::OnFailed(WatchContext& context, const env::CallFailed& failed) 
 
 void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& response) {
   CHECK(phase_ == Phase::kListing || phase_ == Phase::kOpening);
+  unanswered_ = false;
   const bool listing = phase_ == Phase::kListing;
   if (response.status == 200) {
     if (listing) {

@@ -138,6 +138,10 @@ class WatchState {
   void OnData(WatchContext& context, std::string_view data);
   void OnEnded(WatchContext& context);
   void OnFailed(WatchContext& context, const env::CallFailed& failed);
+  // The same is worth telling again.
+  void ForgetTrouble() { trouble_.clear(); }
+  // Whether its last request ended without an answer.
+  [[nodiscard]] bool unanswered() const { return unanswered_; }
   // An object that was read by itself.
   void Learn(WatchContext& context, std::string_view object);
   // Lists again from the beginning, whatever it is doing, in the same step.
@@ -217,6 +221,7 @@ class WatchState {
   bool relisting_ = false;
   uint32_t failures_ = 0;
   std::string trouble_;  // The last one, until a watch is opened.
+  bool unanswered_ = false;
   Instant refused_since_ = Instant::Never();
   Instant refused_at_;
   KnownSet known_;

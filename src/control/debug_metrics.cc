@@ -253,6 +253,19 @@ void RequestMetrics(const client::Client& client, MetricsWriter& metrics) {
                               client.options().host, ToString(what.second)),
                   count);
   }
+  metrics.Family("rest_client_request_duration_seconds", "histogram",
+                 "How long attempts of the scheduler's calls took that were answered, without its "
+                 "lists and watches.");
+  constexpr int64_t kNsPerMs = 1'000'000;
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  std::array<int64_t, client::AnswerTimes::kBoundsMs.size()> bounds =
+      client::AnswerTimes::kBoundsMs;
+  for (int64_t& bound : bounds) bound *= kNsPerMs;
+  for (const auto& [method, times] : client.answer_times()) {
+    metrics.Buckets("rest_client_request_duration_seconds",
+                    fmt::format(R"(host="{}",verb="{}")", client.options().host, ToString(method)),
+                    bounds, times.counts, {times.sum_ns, kNsPerSecond});
+  }
 }
 
 void RefusedWritesMetrics(const RefusedWrites& writes, MetricsWriter& metrics) {

@@ -20,6 +20,22 @@ void MetricsWriter::Gauge(std::string_view name, std::string_view help, uint64_t
   Value(name, value);
 }
 
+void MetricsWriter::Buckets(std::string_view name, std::string_view labels,
+                            std::span<const int64_t> bounds, std::span<const uint64_t> counts,
+                            std::pair<int64_t, int64_t> sum_and_scale) {
+  const auto [sum, scale] = sum_and_scale;
+  const std::string_view comma = labels.empty() ? "" : ",";
+  uint64_t count = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    count += counts[i];
+    const std::string bound = i == bounds.size() ? "+Inf" : DecimalOf(bounds[i], scale);
+    Value(fmt::format("{}_bucket{{{}{}le=\"{}\"}}", name, labels, comma, bound), count);
+  }
+  const std::string braces = labels.empty() ? "" : fmt::format("{{{}}}", labels);
+  text_ += fmt::format("{}_sum{} {}\n", name, braces, DecimalOf(sum, scale));
+  Value(fmt::format("{}_count{}", name, braces), count);
+}
+
 std::string MetricsWriter::DecimalOf(int64_t value, int64_t scale) {
   std::string text = std::to_string(value / scale);
   int64_t rest = value % scale;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +26,9 @@ class MetricsWriter {
   template <size_t N>
   void Buckets(std::string_view name, std::string_view labels, const Histogram<N>& histogram,
                std::pair<int64_t, int64_t> first_and_scale);
+  // Likewise, of a histogram of any bounds, in units of `scale`; `counts` has one more, above all.
+  void Buckets(std::string_view name, std::string_view labels, std::span<const int64_t> bounds,
+               std::span<const uint64_t> counts, std::pair<int64_t, int64_t> sum_and_scale);
   std::string Take() { return std::move(text_); }
 
  private:
@@ -38,16 +43,9 @@ void MetricsWriter::Buckets(std::string_view name, std::string_view labels,
                             const Histogram<N>& histogram,
                             std::pair<int64_t, int64_t> first_and_scale) {
   const auto [first, scale] = first_and_scale;
-  const std::string_view comma = labels.empty() ? "" : ",";
-  uint64_t count = 0;
-  for (size_t i = 0; i <= N; ++i) {
-    count += histogram.counts[i];
-    const std::string bound = i == N ? "+Inf" : DecimalOf(first << i, scale);
-    Value(fmt::format("{}_bucket{{{}{}le=\"{}\"}}", name, labels, comma, bound), count);
-  }
-  const std::string braces = labels.empty() ? "" : fmt::format("{{{}}}", labels);
-  text_ += fmt::format("{}_sum{} {}\n", name, braces, DecimalOf(histogram.sum, scale));
-  Value(fmt::format("{}_count{}", name, braces), count);
+  std::array<int64_t, N> bounds{};
+  for (size_t i = 0; i < N; ++i) bounds[i] = first << i;
+  Buckets(name, labels, bounds, histogram.counts, {histogram.sum, scale});
 }
 
 }  // namespace berth::control

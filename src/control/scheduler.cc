@@ -251,6 +251,12 @@ void Scheduler::On(Instant now, const client::WatchTrouble& event, env::Outbox& 
       event.status == 0 ? event.message : fmt::format("{} ({})", event.message, event.status));
 }
 
+void Scheduler::On(Instant now, const client::ServerAnswers& event, env::Outbox& out) {
+  (void)now;
+  (void)event;
+  Say(out, env::LogLevel::kInfo, "the API server answers again");
+}
+
 void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out) {
   if (auto refused = refused_writes_.Note(now, event))
     Say(out, env::LogLevel::kError, *std::move(refused));

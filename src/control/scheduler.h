@@ -190,6 +190,7 @@ class Scheduler final : public env::Actor {
   void On(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void On(Instant now, const client::Synced& event, env::Outbox& out);
   void On(Instant now, const client::WatchTrouble& event, env::Outbox& out);
+  void On(Instant now, const client::ServerAnswers& event, env::Outbox& out);
   void On(Instant now, const client::CallDone& event, env::Outbox& out);
   void Handle(Instant now, std::vector<client::Event>& events, env::Outbox& out);
 

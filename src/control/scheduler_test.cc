@@ -575,6 +575,10 @@ TEST(Scheduler, AMissingRightToWriteIsToldAndCounted) {
   EXPECT_TRUE(rig.Get("/metrics").contains("berth_conditions_total 0\n"));
   EXPECT_TRUE(rig.Get("/metrics")
                   .contains(R"(rest_client_requests_total{code="403",host="",method="PATCH"} 1)"));
+  EXPECT_TRUE(
+      rig.Get("/metrics")
+          .contains(
+              R"(rest_client_request_duration_seconds_bucket{host="",verb="PATCH",le="0.005"} 1)"));
   rig.Answer(rig.TakeBinding(), 201, "");
   EXPECT_EQ(rig.scheduler.counters().scheduled, 1u);
 }

@@ -70,6 +70,8 @@ void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& 
     out.emplace_back(
         env::Log{env::LogLevel::kWarning,
                  fmt::format("controllers: watch: {} ({})", trouble->message, trouble->status)});
+  } else if (std::holds_alternative<client::ServerAnswers>(event)) {
+    out.emplace_back(env::Log{env::LogLevel::kInfo, "controllers: the API server answers again"});
   }
 }
 

@@ -113,6 +113,8 @@ void Nodes::OnEvent(Instant now, client::Event& event, env::Outbox& out) {
     out.emplace_back(
         env::Log{env::LogLevel::kWarning,
                  fmt::format("nodes: watch: {} ({})", trouble->message, trouble->status)});
+  } else if (std::holds_alternative<client::ServerAnswers>(event)) {
+    out.emplace_back(env::Log{env::LogLevel::kInfo, "nodes: the API server answers again"});
   }
 }
 

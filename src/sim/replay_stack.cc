@@ -267,6 +267,7 @@ class StackReplay::Stack {
   }
   void Observe(const client::Synced&) {}
   void Observe(const client::WatchTrouble&) {}
+  void Observe(const client::ServerAnswers&) {}
 
   const FillInputs inputs_;
   ReplayRecorder recorder_;
