@@ -41,7 +41,8 @@ class Binder {
     std::string scheduler_name;
     std::string node;
     model::DeviceSlots devices;
-    bool sent_again = false;  // Test code only: the planted repetition happened.
+    bool by_extender = false;  // Who has another voice in the log.
+    bool sent_again = false;   // Test code only: the planted repetition happened.
   };
   struct Counters {
     uint64_t sent = 0;

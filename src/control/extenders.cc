@@ -44,8 +44,18 @@ std::string StatusText(std::string_view message) {
 Extenders::Extenders(std::vector<ExtenderOptions> options)
     : options_(std::move(options)), states_(options_.size()), next_call_(kFirstCall) {
   CHECK_LE(options_.size(), kExtendersMax);
-  for (const ExtenderOptions& one : options_) {
+  // Of extenders at one server, and of what is asked of one, none waits for another's connections.
+  uint32_t lanes = 0;
+  const auto in_lane = [&](const env::Endpoint& to) {
+    env::Endpoint own = to;
+    own.lane = lanes++;
+    return std::make_shared<const env::Endpoint>(std::move(own));
+  };
+  for (size_t i = 0; i < options_.size(); ++i) {
+    ExtenderOptions& one = options_[i];
     CHECK(one.to != nullptr);
+    states_[i].binds_at = in_lane(*one.to);
+    one.to = in_lane(*one.to);
     const bool is_asked = !one.filter_verb.empty() || !one.prioritize_verb.empty();
     keeps_nodes_ = keeps_nodes_ || (is_asked && !one.takes_names);
     keeps_placed_ = keeps_placed_ || (!one.preempt_verb.empty() && !one.takes_names);
@@ -138,7 +148,7 @@ uint64_t Extenders::Send(Call call, std::string body, Instant not_after, env::Ou
                               {"user-agent", "berth"}},
                   .body = Bytes(std::move(body))},
       .timeout = options.timeout,
-      .to = options.to,
+      .to = call.verb == Verb::kBind ? states_[call.extender].binds_at : options.to,
       .not_after = not_after,
       .once = call.verb == Verb::kBind};
   State& state = states_[call.extender];
@@ -302,7 +312,8 @@ void Extenders::GiveUpBindingsTo(std::string_view node) {
 
 // ---- Answers -----------------------------------------------------------------------------------
 
-void Extenders::Handle(const env::Input& input, env::Outbox& out) {
+void Extenders::Handle(Instant now, const env::Input& input, env::Outbox& out) {
+  now_ = now;
   if (const auto* response = std::get_if<env::Response>(&input)) {
     const auto call = calls_.find(response->call.value);
     if (call == calls_.end()) return;
@@ -353,13 +364,25 @@ void Extenders::OnAnswer(env::CallId id, const Answer& answer, bool sent, env::O
   OnLeft(call, answer, out);
 }
 
-// Trouble is told of when it begins, is another, and ends: not with every pod.
+// Of a call that has ended.
 void Extenders::Note(const Call& call, const std::string& failure, env::Outbox& out) {
   State& state = states_[call.extender];
   if (!failure.empty()) ++state.counters[static_cast<size_t>(call.verb)].failures;
+  Tell(call, failure, out);
+}
+
+// Trouble is told of when it begins, is another, and ends: not with every pod, nor too often.
+void Extenders::Tell(const Call& call, const std::string& failure, env::Outbox& out) {
+  State& state = states_[call.extender];
   std::string& told = state.told[static_cast<size_t>(call.verb)];
-  if (told == failure) return;
+  Instant& quiet_until = state.quiet_until[static_cast<size_t>(call.verb)];
+  bool& untold = state.untold[static_cast<size_t>(call.verb)];
+  untold = untold || told != failure;
+  if (!untold || now_ < quiet_until) return;
+  untold = false;
+  if (told.empty() && failure.empty()) return;
   told = failure;
+  quiet_until = now_ + kQuiet;
   if (failure.empty()) {
     Say(out, env::LogLevel::kInfo,
         fmt::format("extender {} answers again", UrlOf(call.extender, call.verb)));
@@ -537,15 +560,25 @@ model::ExternalVerdict Extenders::FactOf(const Verdict& verdict, Instant now,
 
 // ---- Binding -----------------------------------------------------------------------------------
 
-std::optional<env::CallId> Extenders::Bind(const Binder::Attempt& attempt, Instant not_after,
-                                           env::Outbox& out) {
+std::optional<env::CallId> Extenders::Bind(Instant now, const Binder::Attempt& attempt,
+                                           Instant not_after, env::Outbox& out) {
   CHECK(attempt.devices.none());
   const auto pod = pods_.find(attempt.pod.uid);
   if (pod == pods_.end()) return std::nullopt;
   for (size_t i = 0; i < options_.size(); ++i) {
     if ((pod->second.interested >> i & 1) == 0 || options_[i].bind_verb.empty()) continue;
-    const uint64_t id = Send({.extender = i, .verb = Verb::kBind, .uid = attempt.pod.uid},
-                             ExtenderBindingArgs(attempt.pod, attempt.node), not_after, out);
+    const Call call = {.extender = i, .verb = Verb::kBind, .uid = attempt.pod.uid};
+    if (bindings_.size() >= kBindingsMax) {
+      if (options_[i].ignorable) return std::nullopt;
+      now_ = now;
+      const env::CallId id = {next_call_++};
+      std::string why =
+          fmt::format("{} bindings by extender {} are under way", kBindingsMax, options_[i].url);
+      Tell(call, why, out);
+      FinishBinding(id, std::move(why), client::Outcome::kRefused);
+      return id;
+    }
+    const uint64_t id = Send(call, ExtenderBindingArgs(attempt.pod, attempt.node), not_after, out);
     bindings_.emplace(id, attempt.node);
     return env::CallId{id};
   }
@@ -568,16 +601,21 @@ void Extenders::OnBinding(env::CallId id, const Call& call, const Answer& answer
   } else {
     failure = *read;
   }
+  const client::Outcome outcome = failure.empty() ? client::Outcome::kDone
+                                  : sent          ? client::Outcome::kUnknown
+                                                  : client::Outcome::kRefused;
   Note(call, failure, out);
-  Bound bound{.done = {.call = id},
-              .ignorable = !failure.empty() && options_[call.extender].ignorable && still,
-              .message = failure};
-  bound.done.outcome = failure.empty() ? client::Outcome::kDone
-                       : sent          ? client::Outcome::kUnknown
-                                       : client::Outcome::kRefused;
+  const bool others_turn = !failure.empty() && options_[call.extender].ignorable && still;
+  FinishBinding(id, std::move(failure), outcome).ignorable = others_turn;
+}
+
+Extenders::Bound& Extenders::FinishBinding(env::CallId id, std::string failure,
+                                           client::Outcome outcome) {
+  Bound& bound = bound_.emplace_back(Bound{.done = {.call = id, .outcome = outcome}});
   if (!failure.empty())
     bound.done.response = {.status = 0, .headers = {}, .body = Bytes(StatusText(failure))};
-  bound_.push_back(std::move(bound));
+  bound.message = std::move(failure);
+  return bound;
 }
 
 void Extenders::AddTo(Hasher& hasher) const {
@@ -619,7 +657,8 @@ void Extenders::AddTo(Hasher& hasher) const {
     for (const env::SendRequest& request : state.waiting) hasher.AddHistory(request.call.value);
     for (size_t verb = 0; verb < kVerbs; ++verb) {
       hasher.AddHistory(state.counters[verb].calls).AddHistory(state.counters[verb].failures);
-      hasher.Add(state.told[verb]);
+      hasher.Add(state.told[verb]).Add(state.untold[verb]);
+      hasher.AddHistory(state.quiet_until[verb].ns);
     }
   }
   hasher.Add(words_.size());

@@ -68,8 +68,12 @@ class Extenders {
   // Questions to one extender that are under way: more wait here, and their time-outs don't run,
   // rather than for one of the connections to it (net::ClientOptions).
   static constexpr size_t kQuestionsMax = 16;
-  // More bindings under way than this, and none should be decided.
-  static constexpr size_t kBindingsMax = 32;
+  // Bindings under way: as many as 100 connections carry in 5 s where each takes a second. One more
+  // is refused at once, or the API server's where the extender is ignorable: one that doesn't
+  // answer delays its own pods alone.
+  static constexpr size_t kBindingsMax = 512;
+  // One that answers now and then fills no log: of each verb a line in so long.
+  static constexpr Duration kQuiet = Duration::Seconds(10);
 
   // REQUIRES: at most kExtendersMax, in the order in which they are asked.
   explicit Extenders(std::vector<ExtenderOptions> options);
@@ -104,11 +108,11 @@ class Extenders {
   // Has the pod bound by the one that binds, if it is interested: the call. REQUIRES: no device
   // goes with the binding, for which there is no place in what it is told. It leaves before
   // `not_after` or not at all (env::SendRequest).
-  std::optional<env::CallId> Bind(const Binder::Attempt& attempt, Instant not_after,
+  std::optional<env::CallId> Bind(Instant now, const Binder::Attempt& attempt, Instant not_after,
                                   env::Outbox& out);
 
   // Takes one input, if it is of a call of this.
-  void Handle(const env::Input& input, env::Outbox& out);
+  void Handle(Instant now, const env::Input& input, env::Outbox& out);
 
   struct Verdict {
     std::string uid = {};
@@ -138,6 +142,8 @@ class Extenders {
     std::string message = {};
   };
   [[nodiscard]] std::vector<Bound> TakeBound() { return std::exchange(bound_, {}); }
+  // Something is to be taken: verdicts, or what became of bindings.
+  [[nodiscard]] bool has_results() const { return !verdicts_.empty() || !bound_.empty(); }
 
   // The node is another by now, or gone: whatever becomes of bindings to it that are under way, no
   // other is sent in their place.
@@ -186,8 +192,12 @@ class Extenders {
   struct State {
     Counters counters[kVerbs];
     std::string told[kVerbs];  // What the log was told last of its trouble; empty: it has none.
-    size_t questions = 0;      // Under way.
+    Instant quiet_until[kVerbs] = {};  // Of it the log is told nothing before,
+    bool untold[kVerbs] = {};          // though it was another in between.
+    size_t questions = 0;              // Under way.
     std::deque<env::SendRequest> waiting = {};
+    // Where it binds: questions and bindings share no connection. Immutable after construction.
+    std::shared_ptr<const env::Endpoint> binds_at = {};
   };
 
   [[nodiscard]] const std::string& VerbOf(size_t extender, Verb verb) const;
@@ -201,6 +211,7 @@ class Extenders {
   void Finish(const std::string& uid);
   void Cancel(Asked& asked, env::Outbox& out);
   void Note(const Call& call, const std::string& failure, env::Outbox& out);
+  void Tell(const Call& call, const std::string& failure, env::Outbox& out);
   using Answer = Result<std::string_view>;
   void OnAnswer(env::CallId id, const Answer& answer, bool sent, env::Outbox& out);
   void OnLeft(const Call& call, const Answer& answer, env::Outbox& out);
@@ -208,6 +219,7 @@ class Extenders {
   void OnPriorities(const Call& call, const Answer& answer, env::Outbox& out);
   void OnBinding(env::CallId id, const Call& call, const Answer& answer, bool sent,
                  env::Outbox& out);
+  Bound& FinishBinding(env::CallId id, std::string failure, client::Outcome outcome);
   [[nodiscard]] Status TakeFilter(size_t extender, std::string_view text, Asked& asked) const;
   [[nodiscard]] Status TakeVictims(size_t extender, std::string_view text, Asked& asked) const;
   [[nodiscard]] Result<std::map<std::string, int64_t>> ScoresOf(size_t extender,
@@ -228,6 +240,7 @@ class Extenders {
   std::vector<Verdict> verdicts_;
   std::vector<Bound> bound_;
   std::vector<State> states_;
+  Instant now_;  // Of the input that is being handled.
   std::set<std::string, std::less<>> words_;
   uint64_t next_call_;
 };

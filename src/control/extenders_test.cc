@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -314,6 +315,33 @@ TEST_F(ExtendersTest, TheLogTellsOfTroubleOnceNotForEachPod) {
   EXPECT_EQ(LogsOf("extender http://e/x: Post"), 1u);
 }
 
+TEST_F(ExtendersTest, TheLogTellsOfOneThatAnswersNowAndThenOnceIn10Seconds) {
+  Begin({Extender("e")});
+  for (int i = 0; i < 6; ++i) {
+    SeePod({.name = fmt::format("p{}", i), .uid = fmt::format("u{}", i), .cpu_milli = 1});
+    const env::SendRequest filter = Take("e");
+    if (i % 2 == 0) {
+      Fail(filter, env::CallFailure::kNotSent, "refused");
+    } else {
+      Answer(filter, std::string(kBoth));
+    }
+  }
+  EXPECT_EQ(LogsOf("extender http://e/x"), 1u);
+  rig_->Pass(Extenders::kQuiet);
+  Answer(Take("e"), std::string(kBoth));
+  EXPECT_EQ(LogsOf("extender http://e/x/filter answers again"), 1u);
+  // It fails as it did, and again when it had answered meanwhile.
+  for (int i = 0; i < 3; ++i) {
+    rig_->Pass(Extenders::kQuiet);
+    SeePod({.name = fmt::format("q{}", i), .uid = fmt::format("v{}", i), .cpu_milli = 1});
+    Fail(Take("e"), env::CallFailure::kNotSent, "refused");
+    if (i == 0) continue;
+    SeePod({.name = fmt::format("r{}", i), .uid = fmt::format("w{}", i), .cpu_milli = 1});
+    Answer(Take("e"), std::string(kBoth));
+  }
+  EXPECT_EQ(LogsOf("extender http://e/x: Post"), 3u);
+}
+
 TEST_F(ExtendersTest, AnIgnorableOneThatFailsIsAsNone) {
   ExtenderOptions ignorable = Extender("i");
   ignorable.ignorable = true;
@@ -541,6 +569,37 @@ TEST_F(BindingExtendersTest, OfAnIgnorableOneThatFailsTheApiServerBinds) {
   EXPECT_EQ(TakeRead().call.value, 0u);
 }
 
+// Only pods that it is interested in wait, and are told so.
+TEST_F(BindingExtendersTest, OneThatHangsStopsNobodyElse) {
+  ExtenderOptions extender = Extender("e");
+  extender.bind_verb = "bind";
+  extender.filter_verb = "";
+  extender.managed = {"cpu"};
+  Begin({extender});
+  constexpr size_t kPerNode = 100;
+  constexpr size_t kPods = Extenders::kBindingsMax + 1;
+  for (size_t i = 0; i <= kPods / kPerNode; ++i)
+    rig_->Event("nodes", "ADDED", NodeJson(fmt::format("more-{}", i), ++version_));
+  for (size_t i = 0; i < kPods; ++i) {
+    const std::string name = fmt::format("held-{}", i);
+    SeePod({.name = name, .uid = name, .cpu_milli = 1});
+  }
+  EXPECT_EQ(rig_->scheduler.extenders()->bindings_count(), Extenders::kBindingsMax);
+  EXPECT_EQ(Told(fmt::format("held-{}", kPods - 1)),
+            "SchedulerError: binding rejected: 512 bindings by extender http://e/x are under way");
+  EXPECT_EQ(LogsOf("512 bindings by extender http://e/x are under way"), 2u)
+      << "the extender's trouble, and the pod's for those who look closer";
+  std::string other = PodJson({.version = ++version_});
+  const std::string cpu = R"("cpu":"500m")";
+  other.replace(other.find(cpu), cpu.size(), R"("memory":"1Gi")");
+  rig_->Event("pods", "ADDED", other);
+  EXPECT_NE(Placed(), "");
+  // Room for one more.
+  Answer(Take("e"), "{}");
+  rig_->Pass(Duration::Seconds(2));
+  EXPECT_EQ(rig_->scheduler.extenders()->bindings_count(), Extenders::kBindingsMax);
+}
+
 TEST_F(BindingExtendersTest, WhoStopsAsksNothingMoreAndHearsWhatBecameOfABinding) {
   const env::SendRequest bind = Decide();
   rig_->Step(env::RequestArrived{.exchange = kStopExchange, .peer = {}, .request = {}});
@@ -588,6 +647,27 @@ TEST(ExtendersBoundsTest, WordsAreBounded) {
   const model::ExternalVerdict fact = extenders.FactOf(verdict, Instant{}, vocabulary);
   EXPECT_EQ(std::ranges::count_if(fact.nodes, [](const auto& node) { return node.why.valid(); }),
             64);
+}
+
+// What more is to be bound by an ignorable one is the API server's; questions and bindings share no
+// connection, nor do extenders at one server.
+TEST(ExtendersBoundsTest, BindingsAreBoundedAndHaveConnectionsOfTheirOwn) {
+  ExtenderOptions extender = Extender("e");
+  extender.bind_verb = "bind";
+  extender.ignorable = true;
+  Extenders extenders({extender, Extender("e")});
+  env::Outbox out;
+  for (size_t i = 0; i <= Extenders::kBindingsMax; ++i) {
+    const std::string uid = fmt::format("u-{}", i);
+    extenders.ObservePod(uid, Bytes("{}"), 3);
+    const Binder::Attempt attempt = {.pod = {.uid = uid}, .scheduler_name = "s", .node = "n"};
+    EXPECT_EQ(extenders.Bind(Instant{}, attempt, Instant::Never(), out).has_value(),
+              i < Extenders::kBindingsMax);
+  }
+  EXPECT_EQ(out.size(), Extenders::kBindingsMax);
+  std::set<env::Endpoint> endpoints = {*std::get<env::SendRequest>(out.front()).to};
+  for (const ExtenderOptions& each : extenders.options()) endpoints.insert(*each.to);
+  EXPECT_EQ(endpoints.size(), 3u);
 }
 
 }  // namespace

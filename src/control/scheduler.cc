@@ -132,7 +132,7 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   if (election_ && client_.synced()) election_->Stand();
   if (barrier_.stands()) PassBarrier(now, out);
   if (extenders_) {
-    extenders_->Handle(input, out);
+    extenders_->Handle(now, input, out);
     TakeFromExtenders(now, out);
   }
   if (volumes_) PumpVolumes(now, out);
@@ -179,6 +179,7 @@ void Scheduler::PumpWrites(Instant now, env::Outbox& out) {
 Instant Scheduler::wake_at() const {
   Instant at = std::min(client_.wake_at(), binder_.wake_at());
   if (volumes_) at = std::min(at, volumes_->wake_at());
+  if (extenders_ && extenders_->has_results()) at = Instant{};
   if (election_) at = std::min({at, election_->wake_at(), barrier_.wake_at()});
   if (!may_write()) return at;
   at = std::min({at, status_.wake_at(), evictor_.wake_at()});
@@ -198,8 +199,7 @@ void Scheduler::Handle(Instant now, std::vector<client::Event>& events, env::Out
 
 bool Scheduler::may_decide() const {
   return may_write() && client_.synced() &&
-         client_.calls_queued(client::Priority::kHigh) < options_.bindings_queued_max &&
-         (!extenders_ || extenders_->bindings_count() < Extenders::kBindingsMax);
+         client_.calls_queued(client::Priority::kHigh) < options_.bindings_queued_max;
 }
 
 // Something happened that may let a pod that waits be placed.
@@ -819,9 +819,10 @@ void Scheduler::ToldRefused(const Binder::Attempt& attempt, const std::string& t
                             env::Outbox& out) {
   ++counters_.errors;
   metrics_.Refused(attempt.scheduler_name);
-  // Of a missing right it is said once for all (RefusedWrites).
+  // Of a missing right it is said once for all (RefusedWrites), and of an extender's trouble.
   constexpr int kForbidden = 403;
-  Say(out, code == kForbidden ? env::LogLevel::kDebug : env::LogLevel::kWarning,
+  const bool told_once = code == kForbidden || attempt.by_extender;
+  Say(out, told_once ? env::LogLevel::kDebug : env::LogLevel::kWarning,
       fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
                   attempt.node, text, code));
   status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(text)});

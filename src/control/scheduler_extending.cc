@@ -73,8 +73,10 @@ void Scheduler::OnVerdict(Instant now, const Extenders::Verdict& verdict, env::O
 // Sends the binding where it goes.
 void Scheduler::BindNow(Instant now, Binder::Attempt attempt, env::Outbox& out) {
   if (extenders_ && attempt.devices.none()) {
-    if (const auto call = extenders_->Bind(attempt, client_.writes_leave_until(), out))
+    if (const auto call = extenders_->Bind(now, attempt, client_.writes_leave_until(), out)) {
+      attempt.by_extender = true;
       return binder_.Expect(*call, std::move(attempt));
+    }
   }
   binder_.Bind(now, std::move(attempt), client_, out);
 }
@@ -83,8 +85,11 @@ void Scheduler::OnExtendersBinding(Instant now, const Extenders::Bound& bound, e
   WakeWatchdog(now);
   // The API server takes one binding of a pod, whichever comes first. Whose lease is over writes
   // nothing more: the pod is read instead.
-  if (bound.ignorable && may_write())
-    return binder_.Bind(now, binder_.TakeBack(bound.done.call), client_, out);
+  if (bound.ignorable && may_write()) {
+    Binder::Attempt attempt = binder_.TakeBack(bound.done.call);
+    attempt.by_extender = false;
+    return binder_.Bind(now, std::move(attempt), client_, out);
+  }
   const auto result = binder_.OnCallDone(now, bound.done, client_, out);
   if (!result) return;
   if (!bound.message.empty() && result->outcome &&

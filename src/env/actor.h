@@ -39,6 +39,7 @@ struct Endpoint {
   bool insecure = false;             // Takes any certificate.
   std::string certificate_pem = {};  // As whom, with its key; empty: as nobody.
   std::string key_pem = {};
+  uint32_t lane = 0;  // Calls of another one share no connection with these.
   auto operator<=>(const Endpoint&) const = default;
 };
 

@@ -93,13 +93,13 @@ void Network::Send(Instant now, Party party, env::SendRequest request, const Fau
   exchange.party = party;
   exchange.call = request.call;
   exchange.stream = request.stream;
-  if (request.to != nullptr) return SendToExtender(now, id, request, faults);
-
-  if (!server_up_ || now >= request.not_after) {
+  const bool reachable = request.to != nullptr || server_up_;
+  if (!reachable || now >= request.not_after) {
     PostToClient(now, id, exchange,
                  env::CallFailed{.call = request.call, .failure = env::CallFailure::kNotSent});
     return;
   }
+  if (request.to != nullptr) return SendToExtender(now, id, request, faults);
   if (std::optional<env::HttpResponse> injected = InjectedAnswer(request, faults)) {
     PostToClient(now, id, exchange,
                  env::Response{.call = request.call, .response = std::move(*injected)});
