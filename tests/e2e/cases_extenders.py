@@ -142,8 +142,7 @@ def victims(test):
         test.create(test.path("pods"), objects.pod(f"low-{name}", cpu="3", nodeName=name, terminationGracePeriodSeconds=0,
                                                    tolerations=[TOLERATION]))
     priority = test.unique("important")
-    test.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": priority}, "value": 100})
-    test.cleanups.append(lambda: test.http("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{priority}"))
+    test.make_priority_class(priority, 100)
     permitted = {}
 
     def decide(verb, arguments):

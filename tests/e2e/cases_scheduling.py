@@ -405,13 +405,7 @@ def gates(test):
 def priority(test):
     high, low = test.unique("high"), test.unique("low")
     for name, value in ((high, 1000), (low, 10)):
-        body = {"metadata": {"name": name}, "value": value}
-        test.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
-        test.cleanups.append(
-            lambda name=name: test.http(
-                "DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}"
-            )
-        )
+        test.make_priority_class(name, value)
     node = test.unique("contended")
     for name, priority_class in (("low", low), ("high", high)):
         spec = objects.on(node) | {"priorityClassName": priority_class}

@@ -540,6 +540,15 @@ class Test:
 
     # Objects that many cases use.
 
+    def make_priority_class(self, name, value):
+        """One that the API server's admission knows, too: it hears of it a little later."""
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        self.create(path, {"metadata": {"name": name}, "value": value})
+        self.cleanups.append(lambda: self.http("DELETE", f"{path}/{name}"))
+        spec = {"containers": [{"name": "c", "image": "i"}], "priorityClassName": name}
+        probe = {"metadata": {"name": "probe"}, "spec": spec}
+        self.wait(f"pods may be of class {name}", lambda: self.create(self.path("pods") + "?dryRun=All", probe))
+
     def path(self, resource, name="", group="", namespace=None):
         prefix = f"/apis/{group}" if group else "/api/v1"
         return f"{prefix}/namespaces/{namespace or self.namespace}/{resource}" + (
