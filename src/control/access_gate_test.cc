@@ -23,7 +23,7 @@ constexpr std::string_view kPrometheus = "system:serviceaccount:monitoring:prome
 
 // A gate, its API server and its clients.
 struct Rig {
-  explicit Rig(AccessGateOptions options = {}) : gate(std::move(options)) {}
+  explicit Rig(const AccessGateOptions& options = {}) : gate(options) {}
 
   void Step(env::Input input) {
     env::Outbox out;

@@ -15,7 +15,7 @@ namespace berth::cycle {
 template <typename Draw>
 model::StorageFact DrawStorage(model::Vocabulary& v, const Draw& draw) {
   const auto one_in = [&](int n) { return draw(0, n) == 0; };
-  const auto name = [&](std::string text) { return v.names.Intern(text); };
+  const auto name = [&](const std::string& text) { return v.names.Intern(text); };
   const auto claim = [&] { return name(fmt::format("default/c{}", draw(0, 3))); };
   const auto volume = [&] { return name(fmt::format("v{}", draw(0, 3))); };
   const auto zone = [&] {
