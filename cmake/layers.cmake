@@ -34,7 +34,7 @@ set(BERTH_LAYERS
 # berth_layer(<folder> [THIRD_PARTY <targets>...] [TEST_SHARDS <count>] [READ_TESTDATA <tests>...])
 #
 # Makes the library berth_<folder> of all its *.cc, the test program of its *_test.cc, a program per *_fuzz.cc
-# (where BERTH_FUZZ is on) and per *_bench.cc (without sanitizers), and a link test: a program of the whole archive
+# (where BERTH_FUZZ is on) and per *_bench.cc (not with sanitizers or in CI), and a link test: a program of the whole archive
 # and its allowed dependencies only, so that an upward call fails to link. A test program that takes long runs as
 # TEST_SHARDS tests at once, each with its share of the cases. Tests of READ_TESTDATA know the folder's testdata/ as
 # BERTH_TESTDATA: they alone, for nothing that is compiled with a path of the checkout serves another one (ccache).
@@ -84,6 +84,7 @@ function(berth_layer folder)
   target_link_libraries(berth_${name} ${scope} ${libraries} ${ARG_THIRD_PARTY} fmt::fmt)
   if(sources)
     target_link_libraries(berth_${name} PRIVATE berth_warnings)
+    berth_precompile(berth_${name} "${sources}")
     if(BERTH_FUZZ)
       target_compile_options(berth_${name} PRIVATE -fsanitize=fuzzer-no-link)
     endif()
@@ -101,10 +102,8 @@ function(berth_layer folder)
       set_source_files_properties(${ARG_READ_TESTDATA} PROPERTIES
         COMPILE_DEFINITIONS "BERTH_TESTDATA=\"${CMAKE_CURRENT_SOURCE_DIR}/testdata\"")
     endif()
-    # A test's own code is mostly assertions: instrumented and optimised they are half of what clang compiles.
-    if(BERTH_SANITIZE)
-      target_compile_options(berth_${name}_test PRIVATE -O0)
-    endif()
+    berth_precompile(berth_${name}_test "${tests}")
+    berth_test_unoptimised(berth_${name}_test berth_${name} ${libraries})
     # One seed for property tests, so that a red run is red again; RC_PARAMS in the environment of a run by hand varies it.
     set(environment "RC_PARAMS=seed=20260101")
     if(ARG_TEST_SHARDS)
@@ -120,7 +119,7 @@ function(berth_layer folder)
     endif()
   endif()
   foreach(bench IN LISTS benches)
-    if(NOT BERTH_SANITIZE)
+    if(NOT BERTH_SANITIZE AND NOT BERTH_PRECOMPILE)
       get_filename_component(stem ${bench} NAME_WE)
       add_executable(berth_${name}_${stem} ${bench})
       target_link_libraries(berth_${name}_${stem} PRIVATE

@@ -113,7 +113,7 @@ TEST(PodParts, OfAResize) {
        "spec: Forbidden: only cpu and memory resources are mutable at pod-level"},
   };
   for (const ResizeRow& row : rows) {
-    SCOPED_TRACE(testing::Message() << row.old << row.change);
+    SCOPED_TRACE(::testing::Message() << row.old << row.change);
     EXPECT_EQ(After(Subresource::kResize, Old(row.old), row.change), row.errors);
   }
 }

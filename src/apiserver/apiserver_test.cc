@@ -83,7 +83,7 @@ TEST(ApiServer, MakesItsOwnServiceOnceWhereItIsToldTo) {
 }
 
 // Where the server is found, as kube-apiserver 1.36 says it.
-class OwnService : public testing::Test {
+class OwnService : public ::testing::Test {
  protected:
   std::string Read(ServerFixture& server, const std::string& path) {
     const env::HttpResponse answer = server.Call(Method::kGet, path);

@@ -94,7 +94,7 @@ JsonObject Rule(std::string_view line) {
   return rule;
 }
 
-JsonObject Subject(std::string_view line) {
+JsonObject SubjectOf(std::string_view line) {
   const std::string_view kind = Take(line, '/');
   if (kind != "ServiceAccount") return {{"kind", kind}, {"apiGroup", kGroup}, {"name", line}};
   const std::string_view space = Take(line, '/');
@@ -121,7 +121,7 @@ std::vector<BootstrapObject> BootstrapRoles() {
     const bool role = kind == KindId::kRole || kind == KindId::kClusterRole;
     Json& list = objects.back().object.get_object()[role ? "rules" : "subjects"];
     if (!list.is_array()) list = JsonArray();
-    list.get_array().push_back(Json(role ? Rule(line) : Subject(line)));
+    list.get_array().push_back(Json(role ? Rule(line) : SubjectOf(line)));
   }
   return objects;
 }

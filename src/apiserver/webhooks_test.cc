@@ -786,7 +786,7 @@ TEST_F(WebhooksTest, WarningsWithControlCharactersAreLeftOut) {
   for (const env::Header& header : server_.Take(waits).headers) {
     if (header.name == "warning") told.push_back(header.value);
   }
-  EXPECT_THAT(told, testing::ElementsAre("299 - \"e \\\"\\\\ \u00e9\u200b\""));
+  EXPECT_THAT(told, ::testing::ElementsAre("299 - \"e \\\"\\\\ \u00e9\u200b\""));
 }
 
 TEST_F(WebhooksTest, WarningsAreKeptShort) {

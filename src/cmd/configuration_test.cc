@@ -19,7 +19,7 @@ namespace berth::cmd {
 namespace {
 
 std::string Read(const std::string& text) {
-  const std::string path = testing::TempDir() + "berth-configuration.yaml";
+  const std::string path = ::testing::TempDir() + "berth-configuration.yaml";
   std::ofstream(path) << text;
   const Result<Configuration> read = ReadConfiguration(path);
   std::filesystem::remove(path);
@@ -38,7 +38,7 @@ TEST(ConfigurationTest, SaysHowWorkloadsArePlaced) {
 
 TEST(ConfigurationTest, SaysForHowLongPodsMayNotBeReady) {
   const auto rules = [](const std::string& text) {
-    const std::string path = testing::TempDir() + "berth-pods-ready.yaml";
+    const std::string path = ::testing::TempDir() + "berth-pods-ready.yaml";
     std::ofstream(path) << kHead << "waitForPodsReady:" << text;
     const Result<Configuration> read = ReadConfiguration(path);
     std::filesystem::remove(path);
@@ -98,7 +98,7 @@ TEST(ConfigurationTest, WhatIsWrongIsNamed) {
 }
 
 TEST(ConfigurationTest, AllThatIsWrongIsToldAtOnce) {
-  const std::string path = testing::TempDir() + "berth-wrong.yaml";
+  const std::string path = ::testing::TempDir() + "berth-wrong.yaml";
   std::ofstream(path) << kHead << "place: joint\ncompat: maybe\n---\n"
                       << "apiVersion: kubescheduler.config.k8s.io/v1\n"
                       << "kind: KubeSchedulerConfiguration\nparallelism: -1\n";
@@ -117,7 +117,7 @@ TEST(ConfigurationTest, AllThatIsWrongIsToldAtOnce) {
 // A file with that text, for as long as it lives.
 class File {
  public:
-  explicit File(const std::string& text) : path_(testing::TempDir() + "berth-scheduler.yaml") {
+  explicit File(const std::string& text) : path_(::testing::TempDir() + "berth-scheduler.yaml") {
     std::ofstream(path_) << text;
   }
   ~File() { std::filesystem::remove(path_); }
@@ -163,8 +163,8 @@ TEST(SchedulerConfigurationTest, StandsBesideBerthsOwn) {
     EXPECT_TRUE(options.engine.compat);
     const Explanation told = ExplainConfiguration(file.path(), {});
     EXPECT_TRUE(told.supported);
-    EXPECT_THAT(told.text, testing::HasSubstr("honoured        compat: true\n"));
-    EXPECT_THAT(told.text, testing::HasSubstr("profiles[0].schedulerName"));
+    EXPECT_THAT(told.text, ::testing::HasSubstr("honoured        compat: true\n"));
+    EXPECT_THAT(told.text, ::testing::HasSubstr("profiles[0].schedulerName"));
     const std::string printed = config::PrintSchedulerConfiguration(*read->scheduler) + "---\n" +
                                 config::PrintBerthConfiguration(*read->berth);
     const Result<Configuration> again = ParseConfiguration(printed, "printed", {});
@@ -174,9 +174,9 @@ TEST(SchedulerConfigurationTest, StandsBesideBerthsOwn) {
     EXPECT_EQ(again->scheduler->profiles.size(), 1U);
   }
   const File twice(fmt::format("{0}---\n{0}", kHead));
-  EXPECT_THAT(
-      ReadConfiguration(twice.path()).error().message,
-      testing::HasSubstr("line 5: holds several documents of BerthConfiguration; it must be one"));
+  EXPECT_THAT(ReadConfiguration(twice.path()).error().message,
+              ::testing::HasSubstr(
+                  "line 5: holds several documents of BerthConfiguration; it must be one"));
 }
 
 TEST(SchedulerConfigurationTest, WithoutDefaultPreemptionNobodyEvicts) {
@@ -269,7 +269,7 @@ TEST(SchedulerConfigurationTest, AFileIsExplained) {
   EXPECT_TRUE(ExplainConfiguration(berths.path(), {}).supported);
   const Explanation gang = ExplainConfiguration(berths.path(), {"GangScheduling=true"});
   EXPECT_FALSE(gang.supported);
-  EXPECT_THAT(gang.text, testing::HasSubstr("GangScheduling"));
+  EXPECT_THAT(gang.text, ::testing::HasSubstr("GangScheduling"));
   EXPECT_FALSE(ExplainConfiguration("/nowhere/berth.yaml", {}).supported);
 }
 

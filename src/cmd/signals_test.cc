@@ -46,7 +46,7 @@ namespace {
 }
 
 TEST(SignalsDeathTest, ASignalForADumpEndsNothing) {
-  EXPECT_EXIT(DumpAndEnd(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(DumpAndEnd(), ::testing::ExitedWithCode(0), "");
 }
 
 // A command that only asks or computes ends by Ctrl-C.
@@ -56,15 +56,15 @@ TEST(SignalsDeathTest, WhoWaitsForNoSignalEndsByIt) {
     raise(SIGINT);
     _exit(0);
   };
-  EXPECT_EXIT(interrupted(), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(interrupted(), ::testing::KilledBySignal(SIGINT), "");
 }
 
 TEST(SignalsDeathTest, AFileOverItsSizeLimitFailsTheWriteAlone) {
-  EXPECT_EXIT(WriteOverTheLimit(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(WriteOverTheLimit(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(SignalsDeathTest, APipeThatNobodyReadsFailsTheWriteAlone) {
-  EXPECT_EXIT(WriteToNobody(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(WriteToNobody(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

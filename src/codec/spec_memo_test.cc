@@ -166,7 +166,7 @@ TEST(SpecMemo, DamagedTextsAreReadAsIfForTheFirstTime) {
   const std::vector<std::string> texts = OddDocuments();
   Prng prng(1);
   Decoder decoder;
-  for (int i = 0; i < 20'000 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 20'000 && !::testing::Test::HasFailure(); ++i) {
     const std::string& text = texts[prng.Below(texts.size())];
     ExpectSame(decoder, text);
     ExpectSame(decoder, Damaged(text, prng));

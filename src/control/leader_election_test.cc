@@ -16,7 +16,7 @@
 namespace berth::control {
 namespace {
 
-using testing::StartsWith;
+using ::testing::StartsWith;
 
 constexpr std::string_view kHeldByB =
     R"({{"holderIdentity":"b","leaseDurationSeconds":15,"acquireTime":"2020-01-01T00:00:00.000000Z",)"

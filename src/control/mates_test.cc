@@ -50,7 +50,7 @@ constexpr std::string_view kHasQuota =
     R"("conditions":[{"type":"QuotaReserved","status":"True","reason":"QuotaReserved","message":"",)"
     R"("lastTransitionTime":"2027-01-15T08:00:00Z"})";
 
-class MatesTest : public testing::Test {
+class MatesTest : public ::testing::Test {
  protected:
   MatesTest() : rig_(Options()) {
     rig_.Start({}, {NodeJson("n1", 11, 4'000)});

@@ -85,7 +85,7 @@ std::string BodyOf(const env::SendRequest& request) {
   return std::string(request.request.body.view());
 }
 
-class SecondPassTest : public testing::Test {
+class SecondPassTest : public ::testing::Test {
  protected:
   SecondPassTest() : SecondPassTest(/*joint=*/true) {}
   explicit SecondPassTest(bool joint) : rig_(Options(joint)) {

@@ -19,7 +19,7 @@
 namespace berth::translate {
 namespace {
 
-class VolumeFacts : public testing::Test {
+class VolumeFacts : public ::testing::Test {
  protected:
   template <typename Row>
   Row RowOf(std::string_view plural, std::string_view json) {

@@ -100,7 +100,7 @@ inline std::string CheckedStatus(const std::string& state, const std::string& mo
              state, more);
 }
 
-class WorkloadsTest : public testing::Test {
+class WorkloadsTest : public ::testing::Test {
  protected:
   WorkloadsTest() : WorkloadsTest(Giving()) {}
   explicit WorkloadsTest(SchedulerOptions options) : rig_(std::move(options)) {

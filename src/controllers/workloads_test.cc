@@ -890,7 +890,7 @@ TEST_F(Workloads, AFlavorThatIsGoneIsToldAtTheJobThatCannotStart) {
                              " has its quota: create it, or set spec.active of the Workload to "
                              "false and to true again for another"),
       1)
-      << testing::PrintToString(Events());
+      << ::testing::PrintToString(Events());
   EXPECT_EQ(Stands(), kHeld);
   ExpectAtRest();
   MakeFlavor("f", R"("pool":"a")", R"({"key":"t","operator":"Exists","effect":"NoSchedule"})");

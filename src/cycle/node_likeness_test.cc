@@ -162,7 +162,7 @@ RC_GTEST_PROP(NodeLikenessHistories, WhatIsKeptUpIsWhatGroupingAnewSays, ()) {
   RC_CLASSIFY(kept.kept() > 0, "kept up");
 }
 
-class NodeLikenessCases : public testing::Test {
+class NodeLikenessCases : public ::testing::Test {
  protected:
   void Node(const std::string& name, const std::string& host) {
     state.Apply(FactsOf(state.vocabulary(), TestNode{.name = name, .labels = {{kHostname, host}}}));

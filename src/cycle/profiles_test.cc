@@ -13,7 +13,7 @@
 namespace berth::cycle {
 namespace {
 
-class ByProfiles : public testing::Test {
+class ByProfiles : public ::testing::Test {
  protected:
   // One profile "other" beside the default one.
   void Use(model::ProfileOptions options, bool preemption = false) {

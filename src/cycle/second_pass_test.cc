@@ -18,8 +18,8 @@ namespace {
 
 // ---- Admission -------------------------------------------------------------------------------
 
-class ByTopology : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(JointAndSeparate, ByTopology, testing::Bool());
+class ByTopology : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(JointAndSeparate, ByTopology, ::testing::Bool());
 
 TEST_P(ByTopology, AllPodsStandInADomainOfTheLevelThatIsRequired) {
   TopologyWorld world(GetParam());

@@ -9,7 +9,7 @@
 namespace berth::cycle {
 namespace {
 
-class SparingTest : public testing::Test {
+class SparingTest : public ::testing::Test {
  protected:
   SparingTest() {
     world_.Put(QueueSpec{.name = "q", .preemption = kEvicts});

@@ -144,12 +144,12 @@ TEST_F(RecordedActorTest, BeginsAnewWhenTheSinkIsFullAndTheActorHasStopped) {
   EXPECT_EQ(sink_.headers, std::vector<std::string>{"next"});
   const uint64_t next = uint64_t{1} << 50;
   EXPECT_THAT(Step(actor, Tick{}),
-              ::testing::ElementsAre(testing::HasSubstr("call " + std::to_string(next + 1)),
-                                     testing::HasSubstr("call " + std::to_string(next + 2))));
+              ::testing::ElementsAre(::testing::HasSubstr("call " + std::to_string(next + 1)),
+                                     ::testing::HasSubstr("call " + std::to_string(next + 2))));
   // The recording has the names of a life.
   std::string_view rest = sink_.items;
   const auto item = TakeItem(rest);
-  EXPECT_THAT(std::get<StepRead>(*item).outputs.front(), testing::StartsWith("call 1 "));
+  EXPECT_THAT(std::get<StepRead>(*item).outputs.front(), ::testing::StartsWith("call 1 "));
   // Of the life before nothing is heard, of this one all.
   heard_.clear();
   Step(actor, StreamEnded{{1}});

@@ -23,7 +23,7 @@
 namespace berth::explore {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 sim::PlantedBugs BugsOf(std::string_view name) {
   const sim::NamedBug* bug = sim::FindPlanted(name);

@@ -13,7 +13,7 @@ namespace {
 
 const std::string kHost = "kubernetes.io/hostname";
 
-class FittingTest : public testing::Test {
+class FittingTest : public ::testing::Test {
  protected:
   static NodeRoom Node(const std::string& disk, const std::string& rack, int64_t cpu) {
     return {.labels = {{"disk", disk}, {"rack", rack}},

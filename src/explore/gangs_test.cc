@@ -11,7 +11,7 @@
 namespace berth::explore {
 namespace {
 
-class GangsTest : public testing::Test {
+class GangsTest : public ::testing::Test {
  protected:
   void Group(int min) {
     heard_.Apply(

@@ -19,7 +19,7 @@ constexpr std::string_view kMember =
     R"(,"annotations":{"scheduling.k8s.io/group-name":"podgroup-r"})";
 constexpr std::string_view kGroup = "/podgroups/podgroup-r";
 
-class GroupMakerTest : public testing::Test {
+class GroupMakerTest : public ::testing::Test {
  protected:
   void Commit(const std::string& key, const std::string& value) {
     const env::JournalRecord record{.key = key, .revision = ++revision_, .value = Bytes(value)};

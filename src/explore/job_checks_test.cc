@@ -21,7 +21,7 @@ constexpr std::string_view kOwned =
 constexpr std::string_view kDeleted = R"("deletionTimestamp":"2026-01-01T00:00:00Z",)";
 const std::string kWorkload = "workloads.kueue.x-k8s.io/default/w";
 
-class JobChecksTest : public testing::Test {
+class JobChecksTest : public ::testing::Test {
  protected:
   std::string Commit(const std::string& key, const std::string& value,
                      JobChecks::Writer writer = JobChecks::Writer::kController) {

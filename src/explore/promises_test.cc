@@ -15,7 +15,7 @@
 namespace berth::explore {
 namespace {
 
-class PromisesTest : public testing::Test {
+class PromisesTest : public ::testing::Test {
  protected:
   PromisesTest() {
     Put("nodes//n1", kNode);

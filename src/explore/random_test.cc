@@ -17,9 +17,9 @@
 namespace berth::explore {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // A pod takes the room of an owner's pod, which is made anew and waits.
 constexpr std::string_view kPreempts =

@@ -25,7 +25,7 @@ constexpr std::string_view kFailed =
 constexpr std::string_view kPreempted =
     R"({"type":"Evicted","status":"True","reason":"Preempted","message":"Preempted to accommodate a workload (UID: u-high, JobUID: UNKNOWN) due to"})";
 
-class ReservationsCheckTest : public testing::Test {
+class ReservationsCheckTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Commit("resourceflavors.kueue.x-k8s.io//f", R"({"metadata":{"name":"f","uid":"f"},"spec":{}})");

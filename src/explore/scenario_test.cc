@@ -14,8 +14,8 @@
 namespace berth::explore {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kHead = "scenario s\ncase D01 \"said\"\nnode n1 cpu=2\n";
 constexpr std::string_view kUser = "user ann\n  create pod a cpu=1\n";

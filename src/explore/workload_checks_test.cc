@@ -23,7 +23,7 @@ constexpr std::string_view kFailed =
 
 constexpr Instant kNow = Instant::FromSeconds(1000);
 
-class WorkloadChecksTest : public testing::Test {
+class WorkloadChecksTest : public ::testing::Test {
  protected:
   struct Spec {
     std::vector<std::string_view> conditions = {kReserved, kAdmitted};

@@ -29,7 +29,7 @@ constexpr std::string_view kAdmitted =
 constexpr std::string_view kPlaces =
     R"(,"admission":{"clusterQueue":"q","podSetAssignments":[{"name":"main","count":2,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":2,"valuesPerLevel":[{"individual":{"prefix":"n","roots":["1","2"]}}],"podCounts":{"universal":1}}]}}]})";
 
-class WorkloadModelsTest : public testing::Test {
+class WorkloadModelsTest : public ::testing::Test {
  protected:
   void Node(const std::string& name, std::string_view ready) {
     Apply(

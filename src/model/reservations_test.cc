@@ -12,7 +12,7 @@
 namespace berth::model {
 namespace {
 
-class ReservationsTest : public testing::Test {
+class ReservationsTest : public ::testing::Test {
  protected:
   ReservationsTest() {
     flavor_ = state_.vocabulary().names.Intern("spot");

@@ -19,7 +19,7 @@
 namespace berth::model {
 namespace {
 
-class SharesTest : public testing::Test {
+class SharesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Apply(NodeUpsert{.name = "n1", .uid = "n1", .allocatable = {{kCpu, 4000}, {kPods, 10}}});

@@ -322,8 +322,8 @@ TEST_F(NetTest, StreamsAreDeliveredInOrderAndTheirEndsTold) {
   Send(4, "/stream", "", false);
   const std::vector<std::string> got = asker.lines.Wait(6);
   EXPECT_THAT(got, ::testing::UnorderedElementsAre(
-                       "1: 200 ", "1 ended", testing::AnyOf("2: 200 ", "2 failed 1"), testing::_,
-                       "3: 410 too old", "4: 200 head frame frame frame "));
+                       "1: 200 ", "1 ended", ::testing::AnyOf("2: 200 ", "2 failed 1"),
+                       ::testing::_, "3: 410 too old", "4: 200 head frame frame frame "));
   EXPECT_EQ(asker.Streamed(1), "head frame frame frame ");
 }
 

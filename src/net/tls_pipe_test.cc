@@ -99,7 +99,7 @@ class TlsPipeTest : public ::testing::Test {
 TEST_F(TlsPipeTest, BothSidesAreReadAsTheyWereWrittenHoweverTheBytesAreCut) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     for (const size_t piece : {size_t{1}, size_t{7}, size_t{5000}, size_t{1} << 20}) {
-      SCOPED_TRACE(testing::Message() << version << " by " << piece);
+      SCOPED_TRACE(::testing::Message() << version << " by " << piece);
       SSL_CTX_set_min_proto_version(client_context, version);
       SSL_CTX_set_max_proto_version(client_context, version);
       Begin();

@@ -261,7 +261,7 @@ TEST(FilterTest, FeaturesMustAllBeDeclared) {
       << "amounts come first";
 }
 
-class Devices : public testing::Test {
+class Devices : public ::testing::Test {
  protected:
   Devices() {
     t.node.allocatable = {{model::kCpu, 4000}, {model::kPods, 10}, {model::kGpuMilli, 3000}};

@@ -13,9 +13,9 @@
 namespace berth::sim {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 env::JournalRecord Pod(const std::string& name, bool ready, bool evicted = false) {
   return {
@@ -46,7 +46,7 @@ env::JournalRecord Budget(int64_t desired, int64_t allowed, int64_t healthy,
               evicted.empty() ? "" : fmt::format(R"("{}":"2026-01-01T00:00:00Z")", evicted)))};
 }
 
-class BudgetChecksTest : public testing::Test {
+class BudgetChecksTest : public ::testing::Test {
  protected:
   std::vector<std::string> Commit(const env::JournalRecord& record, int64_t second = 0) {
     const Truth::Change change = truth_.Apply(record);

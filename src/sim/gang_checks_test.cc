@@ -16,7 +16,7 @@ namespace {
 
 using Sentences = std::vector<std::string>;
 
-class GangChecksTest : public testing::Test {
+class GangChecksTest : public ::testing::Test {
  protected:
   Sentences Put(const std::string& key, const std::string& value) {
     const env::JournalRecord record{

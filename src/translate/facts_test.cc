@@ -32,7 +32,7 @@ api::NodeSelectorTerm Named(std::vector<std::string> names,
           .match_fields = {{.key = "metadata.name", .op = "In", .values = std::move(names)}}};
 }
 
-class FactsTest : public testing::Test {
+class FactsTest : public ::testing::Test {
  protected:
   model::ClassSpec Spec(const api::Pod& pod) { return ClassOf(pod, v).value(); }
   model::PodUpsert Facts(const api::Pod& pod) { return PodFacts(pod, v).value(); }

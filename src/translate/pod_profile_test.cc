@@ -14,7 +14,7 @@
 namespace berth::translate {
 namespace {
 
-class PodProfileTest : public testing::Test {
+class PodProfileTest : public ::testing::Test {
  protected:
   PodProfileTest() {
     pod.meta.name = "p";

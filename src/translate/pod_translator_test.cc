@@ -90,7 +90,7 @@ TEST(PodTranslator, TellsWhatPodFactsTells) {
     model::Vocabulary mine;
     model::Vocabulary plain;
     size_t refused = 0;
-    for (int i = 0; i < 2'000 && !testing::Test::HasFailure(); ++i) {
+    for (int i = 0; i < 2'000 && !::testing::Test::HasFailure(); ++i) {
       const api::Pod pod = DrawPod(prng, specs);
       std::vector<std::string> mine_out;
       std::vector<std::string> plain_out;

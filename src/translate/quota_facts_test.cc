@@ -21,7 +21,7 @@ namespace {
 using model::kUnlimited;
 using model::QueueKind;
 
-class QuotaFactsTest : public testing::Test {
+class QuotaFactsTest : public ::testing::Test {
  protected:
   std::string_view Name(model::NameId id) { return v.names.View(id); }
 

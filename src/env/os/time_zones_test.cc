@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(TimeZones, AreReadByTheirNames) {
-  const fs::path folder = fs::path(testing::TempDir()) / "berth-zones";
+  const fs::path folder = fs::path(::testing::TempDir()) / "berth-zones";
   fs::remove_all(folder);
   const auto write = [&](const std::string& name, const std::string& content) {
     fs::create_directories((folder / name).parent_path());

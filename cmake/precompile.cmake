@@ -1,0 +1,72 @@
+# Who builds all of it from nothing parses the same headers hundreds of times: most of what CI compiles. Where
+# BERTH_PRECOMPILE is on, a target parses once what many of its sources include. Not for daily work: one changed header
+# has the whole target compiled again, and an #include that is missing is not noticed.
+option(BERTH_PRECOMPILE "precompile what many sources of a target include (clang)" OFF)
+
+# berth_included(<file> <out>): what the file includes of src and of the system, directly or not, as "name.h" or <name>; not
+# fragments (*.inc). Remembered for each file.
+function(berth_included file out)
+  get_property(known GLOBAL PROPERTY BERTH_INCLUDED_${file} SET)
+  if(NOT known)
+    file(STRINGS ${file} headers REGEX "^#include [<\"]")
+    list(TRANSFORM headers REPLACE "^#include ([<\"][^>\"]*[>\"]).*" "\\1")
+    set(all "")
+    foreach(header IN LISTS headers)
+      string(REGEX REPLACE "^\"(.*)\"$" "${CMAKE_SOURCE_DIR}/src/\\1" path ${header})
+      if(path MATCHES "\\.h$" AND EXISTS ${path})
+        berth_included(${path} further)
+        list(APPEND all ${header} ${further})
+      elseif(header MATCHES "^<")
+        list(APPEND all ${header})
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES all)
+    set_property(GLOBAL PROPERTY BERTH_INCLUDED_${file} "${all}")
+  endif()
+  get_property(all GLOBAL PROPERTY BERTH_INCLUDED_${file})
+  set(${out} "${all}" PARENT_SCOPE)
+endfunction()
+
+# berth_precompile(<target> <sources>): the headers that a third of the sources include, directly or not, where there are
+# sources enough for it to pay.
+function(berth_precompile target sources)
+  list(LENGTH sources sources_count)
+  if(NOT BERTH_PRECOMPILE OR sources_count LESS 4)
+    return()
+  endif()
+  set(common "")
+  foreach(source IN LISTS sources)
+    berth_included(${source} headers)
+    foreach(header IN LISTS headers)
+      string(MAKE_C_IDENTIFIER ${header} key)
+      math(EXPR users_${key} "0${users_${key}} + 1")
+      math(EXPR thirds "${users_${key}} * 3 / ${sources_count}")
+      if(thirds GREATER_EQUAL 1)
+        list(APPEND common ${header})
+      endif()
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES common)
+  list(SORT common)
+  if(common)
+    target_precompile_headers(${target} PRIVATE ${common})
+  endif()
+endfunction()
+
+# berth_test_unoptimised(<test> <libraries>): a test's own code is mostly assertions: optimised, and worse instrumented, they
+# are half of what is compiled. Of inline functions that both have the linker keeps the first it meets: the libraries',
+# which are optimised, so they stand before the test's objects.
+function(berth_test_unoptimised test)
+  if(NOT (BERTH_SANITIZE OR BERTH_PRECOMPILE))
+    return()
+  endif()
+  target_compile_options(${test} PRIVATE -O0)
+  set(first "")
+  foreach(library IN LISTS ARGN)
+    get_target_property(type ${library} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      list(APPEND first $<TARGET_FILE:${library}>)
+    endif()
+  endforeach()
+  target_link_options(${test} PRIVATE LINKER:--whole-archive ${first} LINKER:--no-whole-archive)
+endfunction()
