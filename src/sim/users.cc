@@ -284,14 +284,17 @@ void Users::PlanJobs(const LoadOptions& options) {
   for (int64_t i = 0; i < options.jobs; ++i) {
     const std::string team = Team(prng_.Between(0, kTeams - 1));
     const std::string name = fmt::format("batch-{}", i);
+    // Drawn one by one: in which order the arguments of a call are evaluated each compiler decides.
+    const int64_t seconds = prng_.Between(1, 40);
+    const int64_t cpu = 100 * prng_.Between(1, 20);
+    const int64_t pods = prng_.Between(1, 12);
     ChainOf(kJobs, team, name)
         .operations.push_back({.at = Somewhen(options),
                                .verb = Operation::Verb::kCreate,
                                .resource = kJobs,
                                .namespace_name = team,
                                .name = name,
-                               .body = Job(name, prng_.Between(1, 12), 100 * prng_.Between(1, 20),
-                                           prng_.Between(1, 40), i)});
+                               .body = Job(name, pods, cpu, seconds, i)});
     wanted_.jobs.push_back(KeyOf(team, name));
   }
 }
