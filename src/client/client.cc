@@ -52,6 +52,13 @@ std::string WhyOf(const CallDone& done) {
   return told.empty() ? fmt::format("the API server answers {}", done.response.status) : told;
 }
 
+void AnswerTimes::Add(Duration took) {
+  size_t bucket = 0;
+  while (bucket < kBoundsMs.size() && took.ns > kBoundsMs[bucket] * 1'000'000) ++bucket;
+  ++counts[bucket];
+  sum_ns += took.ns;
+}
+
 Client::Client(Options options)
     : options_(std::move(options)),
       limits_(LimitsOf(options_)),
@@ -207,13 +214,6 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
                        .stream = false,
                        .timeout = request.timeout,
                        .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
-}
-
-void AnswerTimes::Add(Duration took) {
-  size_t bucket = 0;
-  while (bucket < kBoundsMs.size() && took.ns > kBoundsMs[bucket] * 1'000'000) ++bucket;
-  ++counts[bucket];
-  sum_ns += took.ns;
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
