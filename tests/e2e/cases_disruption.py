@@ -293,11 +293,8 @@ def refused_pod(test, message, **spec):
 @case("a class gives its pods priority and policy; what disagrees is refused")
 def classes(test):
     high, calm = test.unique("high"), test.unique("calm")
-    test.create(CLASSES, {"metadata": {"name": high}, "value": 100})
-    test.cleanups.append(lambda: test.http("DELETE", f"{CLASSES}/{high}"))
-    made = {"metadata": {"name": calm}, "value": -5, "preemptionPolicy": "Never"}
-    test.create(CLASSES, made)
-    test.cleanups.append(lambda: test.http("DELETE", f"{CLASSES}/{calm}"))
+    test.make_priority_class(high, 100)
+    test.make_priority_class(calm, -5, preemptionPolicy="Never")
     nobody = {"schedulerName": "nobody"}
     test.create(test.path("pods"), objects.pod("p", priorityClassName=calm, **nobody))
     spec = test.pod("p")["spec"]

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import socket
@@ -68,10 +69,19 @@ def berth_program():
     return pathlib.Path(os.environ.get("BERTH", ROOT / "build/release/berth"))
 
 
+# Where the system takes no ports of connections from (ip_local_port_range): else one may have it before a server does.
+SERVER_PORTS = range(15000, 32000)
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        port = random.choice(SERVER_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def wait_until(what, condition, seconds=WAIT_SECONDS):
@@ -540,10 +550,10 @@ class Test:
 
     # Objects that many cases use.
 
-    def make_priority_class(self, name, value):
+    def make_priority_class(self, name, value, **more):
         """One that the API server's admission knows, too: it hears of it a little later."""
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        self.create(path, {"metadata": {"name": name}, "value": value})
+        self.create(path, {"metadata": {"name": name}, "value": value, **more})
         self.cleanups.append(lambda: self.http("DELETE", f"{path}/{name}"))
         spec = {"containers": [{"name": "c", "image": "i"}], "priorityClassName": name}
         probe = {"metadata": {"name": "probe"}, "spec": spec}
