@@ -17,6 +17,11 @@ endif()
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 
+# Nobody debugs what is built to be tested once; CHECK tells file and line by itself.
+if(BERTH_PRECOMPILE AND NOT BERTH_SANITIZE)
+  string(REPLACE " -g1" "" CMAKE_CXX_FLAGS_DEBUG ${CMAKE_CXX_FLAGS_DEBUG})
+endif()
+
 # Contraction would let the compiler fuse multiply and add: scores would differ between machines.
 add_compile_options(-ffp-contract=off)
 
