@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import socket
@@ -69,19 +68,10 @@ def berth_program():
     return pathlib.Path(os.environ.get("BERTH", ROOT / "build/release/berth"))
 
 
-# Where the system takes no ports of connections from (ip_local_port_range): else one may have it before a server does.
-SERVER_PORTS = range(15000, 32000)
-
-
 def free_port():
-    while True:
-        port = random.choice(SERVER_PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def wait_until(what, condition, seconds=WAIT_SECONDS):
