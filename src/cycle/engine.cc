@@ -673,11 +673,13 @@ WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) co
       std::ranges::any_of(why.refusal.reasons, conflicts)) {
     return why;
   }
-  if (kind == LineKind::kNever) {
+  if (kind == LineKind::kNever || (state_.compat() && !MayEvict(pod))) {
     futile.emplace().bar = model::PreemptionBar::kPolicy;
   } else if (kind != LineKind::kPreempting) {
-    const bool began = std::ranges::any_of(
-        state_.VictimsOf(pod), [&](PodId victim) { return state_.pods().at(victim).terminating; });
+    const bool began =
+        AwaitsVictims(pod) || std::ranges::any_of(state_.VictimsOf(pod), [&](PodId victim) {
+          return state_.pods().at(victim).terminating;
+        });
     futile.emplace().bar =
         began ? model::PreemptionBar::kVictimsTerminating : model::PreemptionBar::kVictimsToLeave;
   } else if (!futile) {

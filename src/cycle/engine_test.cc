@@ -343,6 +343,10 @@ RC_GTEST_PROP(EngineTest, AlsoWhenPreempting, ()) { RunHistory({.preemption = tr
 // is room keep the ledger sound. Method: the histories above, with pods of three profiles.
 RC_GTEST_PROP(EngineTest, AlsoByProfiles, ()) { RunHistory({.profiles = TwoProfiles()}); }
 
+RC_GTEST_PROP(EngineTest, AlsoWhenPreemptingAsUpstream, ()) {
+  RunHistory({.preemption = true, .compat = true});
+}
+
 RC_GTEST_PROP(EngineTest, AlsoWhenPreemptingByProfiles, ()) {
   RunHistory({.preemption = true, .profiles = TwoProfiles()});
 }
@@ -506,6 +510,94 @@ TEST_F(PreemptingExamples, WhatTheMostImportantMayEvictCounts) {
   const model::Plan plan = Cycle(1);
   ASSERT_EQ(plan.preemptions.size(), 1u);
   EXPECT_EQ(engine.state().NameOf(plan.preemptions[0].node_name), "n1");
+}
+
+class PreemptingAsUpstream : public Examples {
+ protected:
+  PreemptingAsUpstream() { engine = Engine({.preemption = true, .compat = true}); }
+};
+
+// Goal: who is being deleted is room that comes, and a victim like any other only for upstream.
+// Method: waiting for n1 costs nobody anything, but there the victim is more important than on n2.
+TEST_F(PreemptingExamples, WhoIsDeletedIsRoomThatComes) {
+  const auto come = [&] {
+    Node({.name = "n1", .cpu = 1000});
+    Node({.name = "n2", .cpu = 1000});
+    Pod({.name = "leaves", .cpu = 900, .priority = 5, .node = "n1", .terminating = true});
+    Pod({.name = "low", .cpu = 900, .priority = 1, .node = "n2"});
+    Pod({.name = "p", .cpu = 1000, .priority = 10});
+    return FirstLine(Printed());
+  };
+  EXPECT_EQ(come(), "promise default/p -> n1");
+  engine = Engine({.preemption = true, .compat = true});
+  EXPECT_EQ(come(), "promise default/p -> n2  evicts default/low");
+}
+
+TEST_F(PreemptingAsUpstream, WhoIsDeletedIsNotEvictedAgain) {
+  Node({.name = "n1", .cpu = 1000});
+  Node({.name = "n2", .cpu = 1000});
+  Pod({.name = "leaves", .cpu = 900, .priority = 1, .node = "n1", .terminating = true});
+  Pod({.name = "low", .cpu = 900, .priority = 5, .node = "n2"});
+  Pod({.name = "p", .cpu = 1000, .priority = 10});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1");
+  EXPECT_EQ(Cycle(1).preemptions.size(), 0u);
+  engine.Apply(model::PodRemove{.uid = "uid-leaves"});
+  EXPECT_TRUE(Printed(2).starts_with("bind default/p -> n1 "));
+}
+
+// Goal: A08: who waits for victims on the node that it is nominated to evicts nobody meanwhile,
+// unless no eviction helps there. Method: one of the two in its way leaves; then n1 gets a taint.
+TEST_F(PreemptingAsUpstream, WhoWaitsForVictimsEvictsNobodyMeanwhile) {
+  const auto come = [&] {
+    Node({.name = "n1", .cpu = 1000});
+    Node({.name = "n2", .cpu = 1000});
+    Pod({.name = "leaves",
+         .cpu = 300,
+         .priority = 1,
+         .node = "n1",
+         .terminating = true,
+         .marked = true});
+    Pod({.name = "low", .cpu = 700, .priority = 1, .node = "n1"});
+    Pod({.name = "other", .cpu = 700, .priority = 5, .node = "n2"});
+    Pod({.name = "p", .cpu = 1000, .priority = 10, .nominated = "n1"});
+    return Cycle();
+  };
+  const model::Plan plan = come();
+  EXPECT_EQ(plan.preemptions.size(), 0u);
+  ASSERT_EQ(plan.refusals.size(), 1u);
+  EXPECT_EQ(plan.refusals[0].preemption->bar, model::PreemptionBar::kVictimsTerminating);
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+  engine.Apply(model::PodRemove{.uid = "uid-leaves"});
+  EXPECT_EQ(FirstLine(Printed(1)), "promise default/p -> n1  evicts default/low");
+
+  engine = Engine({.preemption = true, .compat = true});
+  come();
+  Node({.name = "n1", .cpu = 1000, .taints = {{.key = "gone"}}});
+  EXPECT_EQ(FirstLine(Printed(20'000)), "promise default/p -> n2  evicts default/other");
+
+  engine = Engine({.preemption = true});
+  EXPECT_EQ(FirstLine(Print(come(), engine.state())),
+            "promise default/p -> n1  evicts default/low");
+}
+
+// Goal: evictions are not left undone because upstream miscounts. Method: of zone a "leaves" does
+// not count for the constraint any more, yet upstream takes it away from who does, and would wait
+// for it alone, after which "stays" still keeps the pod away.
+TEST_F(PreemptingAsUpstream, WhatMiscountsForSpreadIsFoundAsEver) {
+  Node({.name = "a1", .cpu = 1000, .labels = {{"zone", "a"}}});
+  Node({.name = "b1", .cpu = 100, .labels = {{"zone", "b"}}});
+  TestPod pod{.name = "leaves", .cpu = 500, .node = "a1", .labels = {{"app", "web"}}};
+  pod.terminating = true;
+  Pod(pod);
+  pod.name = "stays";
+  pod.terminating = false;
+  Pod(pod);
+  Pod({.name = "p",
+       .cpu = 500,
+       .priority = 10,
+       .labels = {{"app", "web"}},
+       .spread = {{.key = "zone", .app = "web"}}});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> a1  evicts default/stays");
 }
 
 // Goal: who could be evicted is summed up before anyone asks, at most once a second, and not for a

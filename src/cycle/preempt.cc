@@ -88,6 +88,10 @@ void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
     if (waits && !held) Sync(pod);
     return;
   }
+  if (!in_gang && AwaitsVictims(pod)) {
+    if (waits) Sync(pod);
+    return;
+  }
   const bool evicts = MayEvict(pod);
   // Of other evictions than those that began extenders are asked first.
   const bool asks_first = state_.pods().at(pod).asks_about_victims && !EvictionsGoOn(pod);
@@ -172,16 +176,22 @@ void Engine::TellRevoked(PodId pod, Plan& plan) {
   if (lines_.contains(pod)) lines_.MarkUntold(pod);
 }
 
-// Whether somebody leaves the node, or was marked to, whose room the pod may take.
-bool Engine::EvictionsBegan(PodId pod, NodeId node) const {
+// Whether it is so of any pod on the node that is of lower priority.
+bool Engine::AnyLessImportant(PodId pod, NodeId node, bool (*is)(const model::Pod& other)) const {
   for (ClaimId id = state_.ledger().nodes().first_claim(node.value); id.valid();
        id = state_.ledger().claim(id).next_in_account) {
     const PodId other = state_.pods().FindUid(state_.ledger().claim(id).owner);
     if (!other.valid() || state_.ledger().claim(id).priority >= state_.pods().at(pod).priority)
       continue;
-    if (state_.pods().at(other).terminating || state_.pods().at(other).disrupted) return true;
+    if (is(state_.pods().at(other))) return true;
   }
   return false;
+}
+
+// Whether somebody leaves the node, or was marked to, whose room the pod may take.
+bool Engine::EvictionsBegan(PodId pod, NodeId node) const {
+  return AnyLessImportant(
+      pod, node, [](const model::Pod& other) { return other.terminating || other.disrupted; });
 }
 
 // Whether they began on the node that the pod is promised.
@@ -190,11 +200,28 @@ bool Engine::EvictionsGoOn(PodId pod) const {
   return promise.valid() && EvictionsBegan(pod, state_.ledger().claim(promise).account.node());
 }
 
+// As upstream, who waits for victims of preemptions to leave the node that it is promised evicts
+// nobody meanwhile, unless nobody's eviction helps there (A08).
+bool Engine::AwaitsVictims(PodId pod) const {
+  const ClaimId promise = state_.PromiseOf(pod);
+  if (!state_.compat() || !promise.valid()) return false;
+  const NodeId node = state_.ledger().claim(promise).account.node();
+  const auto leaves = [](const model::Pod& other) { return other.terminating && other.disrupted; };
+  return AnyLessImportant(pod, node, leaves) &&
+         place::FindPreemptionOn(state_, options_.evaluator, pod, node, preemption_scratch_)
+                 .answer != place::PreemptionAnswer::kNotHelpful;
+}
+
 // Evictions that began on the node that it is promised go on, although others cost less by now:
 // after a restart they are those that were decided before. Without any, a nomination is a hint that
-// evicts nobody whom the choice between all nodes would spare.
+// evicts nobody whom the choice between all nodes would spare. Upstream only knows to wait for them.
 place::Preemption Engine::FindPreemption(PodId pod) const {
-  if (EvictionsGoOn(pod)) {
+  if (AwaitsVictims(pod)) {
+    place::Preemption none;
+    none.refusal.bar = model::PreemptionBar::kVictimsTerminating;
+    return none;
+  }
+  if (!state_.compat() && EvictionsGoOn(pod)) {
     place::NodePreemption there = place::FindPreemptionOn(
         state_, options_.evaluator, pod,
         state_.ledger().claim(state_.PromiseOf(pod)).account.node(), preemption_scratch_);
@@ -202,6 +229,22 @@ place::Preemption Engine::FindPreemption(PodId pod) const {
   }
   if (const std::vector<model::NodeVictims>* permitted = PermittedVictims(pod))
     return FindPermittedPreemption(pod, *permitted);
+  if (state_.compat()) return FindPreemptionAsUpstream(pod);
+  return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
+}
+
+// Nobody is evicted who leaves anyway. What upstream finds may come to nothing once they have left:
+// for topology spread it takes away who did not count. Then what helps is found as ever.
+place::Preemption Engine::FindPreemptionAsUpstream(PodId pod) const {
+  place::Preemption found = place::FindPreemption(
+      state_, options_.evaluator, pod, preemption_scratch_, place::Evictions::kOfWhoLeavesToo);
+  if (!found.node.valid()) return found;
+  std::erase_if(found.victims, [&](PodId victim) {
+    const ClaimId claim = state_.ClaimOf(victim);
+    return place::Leaves(state_.ledger().claim(claim), state_.pods().at(victim));
+  });
+  if (auto priced = place::PriceOf(state_, options_.evaluator, pod, found, preemption_scratch_))
+    return std::move(priced->preemption);
   return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
 }
 

@@ -127,11 +127,12 @@ class Search {
     NoteLacking(verdict.lacking, room, reasons);
   }
 
-  // The least that evictions on the node can cost; nothing when they can't help. It is exact when
-  // nothing can be evicted. REQUIRES: no fixed refusal.
+  // The least that evictions on the node can cost, as far as sums tell; nothing when they can't
+  // help. It is exact when nothing can be evicted. REQUIRES: no fixed refusal.
   [[nodiscard]] std::optional<Cost> BoundOf(NodeId n) const {
-    const Room room = RoomOf(n);
     Cost bound{.rank = state_.nodes().rank(n)};
+    if (!SumsTellOf(n)) return bound;
+    const Room room = RoomOf(n);
     const std::span<const VictimIndex::Band> bands = LowerBands(n);
     if (bands.empty()) return Fits(n, room) ? std::optional(bound) : std::nullopt;
     Sums freed{};
@@ -153,6 +154,11 @@ class Search {
       return bound;
     }
     return std::nullopt;
+  }
+
+  // Whether they tell that of this node: what who leaves it frees is in none.
+  [[nodiscard]] bool SumsTellOf(NodeId n) const {
+    return !leaving_are_victims() || !scratch_.index.anyone_leaves(n);
   }
 
   // Whether sums tell all that the class asks of a node's claims.
@@ -191,7 +197,8 @@ class Search {
   static model::Verdict VerdictOf(const FixedRefusal& fixed) {
     return {.kind = fixed.kind, .unresolvable = fixed.unresolvable, .lacking = fixed.lacking};
   }
-  // What a node will have for the pod once what is releasing has left.
+  // What a node will have for the pod once what is releasing has left; where that are victims, what
+  // it has now.
   struct Room {
     std::array<Amount, model::kBundleAmountsMax> amounts;  // One per request.
     std::array<int32_t, model::kDevicesMax> devices;
@@ -203,27 +210,40 @@ class Search {
   };
 
   [[nodiscard]] Room RoomOf(NodeId n) const {
+    const bool now = leaving_are_victims();
+    const model::Ledger& ledger = state_.ledger();
+    const model::BundleTable& bundles = state_.vocabulary().bundles;
     Room room;
-    if (spread_.hard() || affinity_.any()) TakeLeaving(n, room);
-    if (volumes_.any()) room.volumes = volumes_.RoomInTheEnd(n);
+    if (!now && (spread_.hard() || affinity_.any())) TakeLeaving(n, room);
+    if (volumes_.any()) room.volumes = now ? volumes_.RoomNow(n) : volumes_.RoomInTheEnd(n);
     const auto account = model::AccountId::OfNode(n);
     for (size_t i = 0; i < requests_.size(); ++i) {
       const model::ResourceId r = requests_[i].resource;
-      room.amounts[i] =
-          r.value < accounts_.resources()
-              ? state_.ledger().Future(account, r, viewer_, state_.vocabulary().bundles)
-              : 0;
+      room.amounts[i] = 0;
+      if (r.value >= accounts_.resources()) continue;
+      room.amounts[i] = now ? ledger.Now(account, r, viewer_, bundles)
+                            : ledger.Future(account, r, viewer_, bundles);
     }
     if (!ports_.empty()) {
-      room.port_conflicts = state_.ledger().PortConflicts(
-          model::Ledger::PortView::kFuture, n, ports_, &viewer_, state_.vocabulary().bundles);
+      using View = model::Ledger::PortView;
+      room.port_conflicts =
+          ledger.PortConflicts(now ? View::kNow : View::kFuture, n, ports_, &viewer_, bundles);
     }
     if (gpu_.none()) return room;
     for (uint32_t d = 0; d < model::kDevicesMax; ++d) {
       room.devices[d] =
-          state_.ledger().DeviceNow(n, d, viewer_) + accounts_.device_releasing(n.value, d);
+          ledger.DeviceNow(n, d, viewer_) + (now ? 0 : accounts_.device_releasing(n.value, d));
     }
     return room;
+  }
+
+  [[nodiscard]] bool leaving_are_victims() const {
+    return evictions_ == Evictions::kOfWhoLeavesToo;
+  }
+
+  [[nodiscard]] bool MayEvict(const model::Claim& claim, const model::Pod& pod) const {
+    if (claim.state == ClaimState::kHeld && model::MayBeEvicted(pod)) return true;
+    return leaving_are_victims() && Leaves(claim, pod);
   }
 
   // Who leaves and is still counted.
@@ -342,9 +362,9 @@ class Search {
     for (ClaimId id = accounts_.first_claim(n.value); id.valid();) {
       const model::Claim& claim = state_.ledger().claim(id);
       id = claim.next_in_account;
-      if (claim.state != ClaimState::kHeld || claim.priority >= preemptor_.priority) continue;
+      if (claim.priority >= preemptor_.priority) continue;
       const model::PodId pod = state_.pods().FindUid(claim.owner);
-      if (!pod.valid() || !model::MayBeEvicted(state_.pods().at(pod))) continue;
+      if (!pod.valid() || !MayEvict(claim, state_.pods().at(pod))) continue;
       if (preemptor_.group.valid() && state_.pods().at(pod).group == preemptor_.group) continue;
       const Instant start = state_.pods().at(pod).start;
       scratch_.victims.push_back(
@@ -542,11 +562,10 @@ void Recall(const model::State& state, const Evaluator& evaluator, const Preempt
             Evictions evictions, PreemptionScratch& scratch) {
   using Known = PreemptionScratch::Known;
   const uint32_t nodes_count = state.nodes().size();
-  const bool evicts = evictions != Evictions::kNone;
   const bool same =
       scratch.known.size() == nodes_count && scratch.known_class == preemptor.class_id &&
       scratch.known_pin == preemptor.pin && scratch.known_priority == preemptor.priority &&
-      scratch.known_evicts == evicts && scratch.known_group == preemptor.group &&
+      scratch.known_evictions == evictions && scratch.known_group == preemptor.group &&
       scratch.known_heeds_all == preemptor.heeds_all_promises;
   if (!same) scratch.known.clear();
   CatchUpPreemption(state, evaluator, scratch);
@@ -555,7 +574,7 @@ void Recall(const model::State& state, const Evaluator& evaluator, const Preempt
   scratch.known_class = preemptor.class_id;
   scratch.known_pin = preemptor.pin;
   scratch.known_priority = preemptor.priority;
-  scratch.known_evicts = evicts;
+  scratch.known_evictions = evictions;
   scratch.known_group = preemptor.group;
   scratch.known_heeds_all = preemptor.heeds_all_promises;
   evaluator.FixedRefusals(state, preemptor.class_id, preemptor.pin, scratch.fixed);
@@ -591,7 +610,7 @@ void Explain(const model::State& state, Search& search, const PreemptionScratch&
     const FixedRefusal& fixed = scratch.fixed[row];
     model::Verdict verdict;
     Cost cost;
-    const bool from_sums = sums_tell_all && fixed.kind == ReasonKind::kNone;
+    const bool from_sums = sums_tell_all && fixed.kind == ReasonKind::kNone && search.SumsTellOf(n);
     const PreemptionAnswer answer =
         from_sums ? search.NoteFromSums(n, refusal.reasons) : search.Ask(n, fixed, verdict, cost);
     CHECK(answer != PreemptionAnswer::kHelps);
@@ -684,17 +703,17 @@ Preemptor PreemptorOf(const model::State& state, model::PodId pod) {
 }
 
 Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
-                          const Preemptor& preemptor, PreemptionScratch& scratch) {
-  if (preemptor.preempts)
-    return Find(state, evaluator, preemptor, Evictions::kOfLowerPriority, scratch);
+                          const Preemptor& preemptor, PreemptionScratch& scratch,
+                          Evictions evictions) {
+  if (preemptor.preempts) return Find(state, evaluator, preemptor, evictions, scratch);
   Preemption none;
   none.refusal.bar = model::PreemptionBar::kPolicy;
   return none;
 }
 
 Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
-                          model::PodId preemptor, PreemptionScratch& scratch) {
-  return FindPreemption(state, evaluator, PreemptorOf(state, preemptor), scratch);
+                          model::PodId preemptor, PreemptionScratch& scratch, Evictions evictions) {
+  return FindPreemption(state, evaluator, PreemptorOf(state, preemptor), scratch, evictions);
 }
 
 std::vector<PricedPreemption> FindPreemptions(const model::State& state, const Evaluator& evaluator,
@@ -756,10 +775,11 @@ bool WillFit(const model::State& state, const Evaluator& evaluator, model::PodId
 }
 
 NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
-                                model::PodId pod, model::NodeId node, PreemptionScratch& scratch) {
+                                model::PodId pod, model::NodeId node, PreemptionScratch& scratch,
+                                Evictions evictions) {
   NodePreemption out;
   const Preemptor preemptor = PreemptorOf(state, pod);
-  Search search(state, preemptor, scratch);
+  Search search(state, preemptor, scratch, OthersPromises::kCount, evictions);
   Cost cost;
   out.answer =
       search.Ask(node, evaluator.FixedRefusalOn(state, preemptor.class_id, node, preemptor.pin),

@@ -59,6 +59,11 @@ struct PreemptionCost {
   auto operator<=>(const PreemptionCost&) const = default;
 };
 
+// Who may be evicted. Nobody: what leaves a node already has to do. Of lower priority: whoever does
+// not leave already, whose room comes anyway. Those who leave, too: as upstream, who is being
+// deleted is a victim like any other, whose room nobody has before (docs/DEVIATIONS.md).
+enum class Evictions : uint8_t { kNone, kOfLowerPriority, kOfWhoLeavesToo };
+
 // Room that is used again from call to call, and an index of the state that is caught up with at
 // each. It changes no answer. REQUIRES: as VictimIndex.
 struct PreemptionScratch {
@@ -98,12 +103,9 @@ struct PreemptionScratch {
   model::Pin known_pin;
   model::KeyId known_group;
   int32_t known_priority = 0;
-  bool known_evicts = false;
+  Evictions known_evictions = Evictions::kNone;
   bool known_heeds_all = false;
 };
-
-// Whether anybody may be evicted: without, what leaves a node already has to do.
-enum class Evictions : uint8_t { kNone, kOfLowerPriority };
 
 // The node on which evictions make room for the pod at the least cost, and the victims: over all
 // nodes, a pure function of the state. Nothing is changed.
@@ -126,9 +128,11 @@ enum class Evictions : uint8_t { kNone, kOfLowerPriority };
 // Whether the pod may preempt now is the caller's to know, but for its policy. No allocation once
 // the scratch has grown, but for the answer.
 [[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
-                                        const Preemptor& preemptor, PreemptionScratch& scratch);
+                                        const Preemptor& preemptor, PreemptionScratch& scratch,
+                                        Evictions evictions = Evictions::kOfLowerPriority);
 [[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
-                                        model::PodId preemptor, PreemptionScratch& scratch);
+                                        model::PodId preemptor, PreemptionScratch& scratch,
+                                        Evictions evictions = Evictions::kOfLowerPriority);
 // The same with nobody evicted, whatever the pod's policy is.
 [[nodiscard]] Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator,
                                         const Preemptor& preemptor, PreemptionScratch& scratch);
@@ -171,6 +175,7 @@ struct NodePreemption {
 };
 [[nodiscard]] NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
                                               model::PodId preemptor, model::NodeId node,
-                                              PreemptionScratch& scratch);
+                                              PreemptionScratch& scratch,
+                                              Evictions evictions = Evictions::kOfLowerPriority);
 
 }  // namespace berth::place

@@ -204,7 +204,7 @@ bool MoreImportant(const TestPod* a, const TestPod* b) {
 }
 
 // The rule of section 2.7, word for word.
-Candidate AskTwin(const Cluster& c, int n) {
+Candidate AskTwin(const Cluster& c, int n, Evictions evictions) {
   const TestNode& node = c.nodes[static_cast<size_t>(n)];
   PodList kept;
   PodList lower;
@@ -212,7 +212,7 @@ Candidate AskTwin(const Cluster& c, int n) {
   for (const TestPod& pod : c.pods) {
     if (pod.node != n || pod.nominated) continue;
     all.push_back(&pod);
-    if (pod.terminating) continue;
+    if (pod.terminating && evictions != Evictions::kOfWhoLeavesToo) continue;
     (pod.priority < kPriority ? lower : kept).push_back(&pod);
   }
   const bool too_small = c.cpu > node.cpu || c.memory > node.memory ||
@@ -354,7 +354,7 @@ Names VictimNames(const model::State& state, const Preemption& preemption) {
   return names;
 }
 
-void Compare(const Cluster& c) {
+void Compare(const Cluster& c, Evictions evictions) {
   const model::State state = StateOf(c);
   const Evaluator evaluator;
   PreemptionScratch scratch;
@@ -364,9 +364,9 @@ void Compare(const Cluster& c) {
   model::PreemptionRefusal refusal{.nodes_count = static_cast<uint32_t>(c.nodes.size())};
   int64_t refused = 0;
   for (size_t n = 0; n < c.nodes.size(); ++n) {
-    const Candidate want = AskTwin(c, static_cast<int>(n));
+    const Candidate want = AskTwin(c, static_cast<int>(n), evictions);
     const NodePreemption got =
-        FindPreemptionOn(state, evaluator, pod, state.FindNode(NodeName(n)), scratch);
+        FindPreemptionOn(state, evaluator, pod, state.FindNode(NodeName(n)), scratch, evictions);
     constexpr const char* kAnswers[] = {"helps", "not helpful", "no victims", "refused"};
     if (kAnswers[static_cast<size_t>(got.answer)] != want.answer ||
         VictimNames(state, got.preemption) != want.victims ||
@@ -384,7 +384,7 @@ void Compare(const Cluster& c) {
     best = want;
     best_node = n;
   }
-  const Preemption got = FindPreemption(state, evaluator, pod, scratch);
+  const Preemption got = FindPreemption(state, evaluator, pod, scratch, evictions);
   if (!best.has_value()) {
     RC_ASSERT(!got.node.valid());
     RC_ASSERT(got.refusal.nodes_count == refusal.nodes_count);
@@ -402,7 +402,11 @@ void Compare(const Cluster& c) {
 }
 
 RC_GTEST_PROP(PreemptTest, TheChoiceIsTheRulesOnEveryCluster, ()) {
-  for (int i = 0; i < 20; ++i) Compare(DrawCluster());
+  for (int i = 0; i < 20; ++i) Compare(DrawCluster(), Evictions::kOfLowerPriority);
+}
+
+RC_GTEST_PROP(PreemptTest, AlsoWhenWhoLeavesIsAVictim, ()) {
+  for (int i = 0; i < 20; ++i) Compare(DrawCluster(), Evictions::kOfWhoLeavesToo);
 }
 
 // Goal: several nodes are told in the order in which one is chosen, and what victims cost that
@@ -470,12 +474,14 @@ RC_GTEST_PROP(PreemptTest, WhatIsRememberedChangesNoAnswer, ()) {
     const model::PodId pod = state.FindPod("up");
     if (OneIn(2)) CatchUpPreemption(state, evaluator, warm);
     if (OneIn(4)) continue;
-    const Preemption got = FindPreemption(state, evaluator, pod, warm);
-    const Preemption want = FindPreemption(state, evaluator, pod, fresh);
+    const Evictions evictions = OneIn(4) ? Evictions::kOfWhoLeavesToo : Evictions::kOfLowerPriority;
+    const Preemption got = FindPreemption(state, evaluator, pod, warm, evictions);
+    const Preemption want = FindPreemption(state, evaluator, pod, fresh, evictions);
     RC_ASSERT(got.node == want.node);
     RC_ASSERT(got.victims == want.victims);
     RC_ASSERT(got.refusal == want.refusal);
-    if (got.node.valid() && OneIn(4)) (void)state.Promise(pod, got.node, got.devices, got.victims);
+    const bool promises = got.node.valid() && evictions == Evictions::kOfLowerPriority && OneIn(4);
+    if (promises) (void)state.Promise(pod, got.node, got.devices, got.victims);
   }
 }
 

@@ -7,7 +7,7 @@ namespace berth::place {
 
 VictimIndex& VictimIndex::operator=(const VictimIndex& other) {
   if (this == &other) return *this;
-  bands_.clear();
+  nodes_.clear();
   position_ = 0;
   summed_up_count_ = 0;
   return *this;
@@ -15,11 +15,11 @@ VictimIndex& VictimIndex::operator=(const VictimIndex& other) {
 
 std::span<const model::NodeId> VictimIndex::TakeTouched(const model::State& state) {
   const model::TouchLog& log = state.touches();
-  const bool fresh = bands_.empty() || position_ < log.begin() || position_ > log.end();
-  if (state.nodes().size() > bands_.size()) bands_.resize(state.nodes().size());
+  const bool fresh = nodes_.empty() || position_ < log.begin() || position_ > log.end();
+  if (state.nodes().size() > nodes_.size()) nodes_.resize(state.nodes().size());
   touched_.clear();
   if (fresh) {
-    for (uint32_t row = 0; row < bands_.size(); ++row) touched_.push_back(model::NodeId{row});
+    for (uint32_t row = 0; row < nodes_.size(); ++row) touched_.push_back(model::NodeId{row});
   } else {
     for (uint64_t at = position_; at < log.end(); ++at) {
       if (log.latest(at)) touched_.push_back(log.at(at).node);
@@ -31,14 +31,17 @@ std::span<const model::NodeId> VictimIndex::TakeTouched(const model::State& stat
 
 void VictimIndex::SumUp(const model::State& state, model::NodeId n) {
   const model::Ledger& ledger = state.ledger();
-  std::vector<Band>& bands = bands_[n.value];
+  auto& [bands, anyone_leaves] = nodes_[n.value];
   bands.clear();
+  anyone_leaves = false;
   for (model::ClaimId id = ledger.nodes().first_claim(n.value); id.valid();) {
     const model::Claim& claim = ledger.claim(id);
     id = claim.next_in_account;
-    if (claim.state != model::ClaimState::kHeld) continue;
     const model::PodId pod = state.pods().FindUid(claim.owner);
-    if (!pod.valid() || !model::MayBeEvicted(state.pods().at(pod))) continue;
+    if (!pod.valid()) continue;
+    anyone_leaves = anyone_leaves || Leaves(claim, state.pods().at(pod));
+    if (claim.state != model::ClaimState::kHeld || !model::MayBeEvicted(state.pods().at(pod)))
+      continue;
     auto band = std::ranges::lower_bound(bands, claim.priority, {}, &Band::priority);
     if (band == bands.end() || band->priority != claim.priority)
       band = bands.insert(band, Band{.priority = claim.priority});

@@ -12,6 +12,11 @@
 
 namespace berth::place {
 
+// Whether who has the claim is on its way out, also when that was long to be over.
+[[nodiscard]] constexpr bool Leaves(const model::Claim& claim, const model::Pod& pod) {
+  return claim.state == model::ClaimState::kReleasing || pod.terminating;
+}
+
 // What of a node could be evicted, summed up by priority: enough to tell how little an eviction
 // there can cost without a look at its claims. For FindPreemption.
 //
@@ -58,14 +63,22 @@ class VictimIndex {
   // How many nodes were summed up, each time anew, since it was made or copied.
   [[nodiscard]] uint64_t summed_up_count() const { return summed_up_count_; }
   // By ascending priority. REQUIRES: CatchUp since the last change.
-  [[nodiscard]] std::span<const Band> BandsOf(model::NodeId n) const { return bands_[n.value]; }
+  [[nodiscard]] std::span<const Band> BandsOf(model::NodeId n) const {
+    return nodes_[n.value].bands;
+  }
+  // Whether somebody stands there who leaves, and is in no band. REQUIRES: as above.
+  [[nodiscard]] bool anyone_leaves(model::NodeId n) const { return nodes_[n.value].anyone_leaves; }
 
  private:
   void SumUp(const model::State& state, model::NodeId n);
   std::span<const model::NodeId> TakeTouched(const model::State& state);
 
-  std::vector<std::vector<Band>> bands_;  // By node.
-  uint64_t position_ = 0;                 // In the touch log.
+  struct OfNode {
+    std::vector<Band> bands;
+    bool anyone_leaves = false;
+  };
+  std::vector<OfNode> nodes_;
+  uint64_t position_ = 0;  // In the touch log.
   uint64_t summed_up_count_ = 0;
   std::vector<model::NodeId> touched_;  // Room for TakeTouched.
 };

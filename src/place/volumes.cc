@@ -177,10 +177,18 @@ VolumeQuery::Room VolumeQuery::RoomOf(NodeId n, model::Ledger::PortView view) co
   return room;
 }
 
-VolumeQuery::Room VolumeQuery::RoomInTheEnd(NodeId n) const {
-  Room room = RoomOf(n, model::Ledger::PortView::kFuture);
+VolumeQuery::Room VolumeQuery::RoomBesidePromised(NodeId n, model::Ledger::PortView view) const {
+  Room room = RoomOf(n, view);
   if (viewer_ != nullptr) AddPromised(n, room);
   return room;
+}
+
+VolumeQuery::Room VolumeQuery::RoomNow(NodeId n) const {
+  return RoomBesidePromised(n, model::Ledger::PortView::kNow);
+}
+
+VolumeQuery::Room VolumeQuery::RoomInTheEnd(NodeId n) const {
+  return RoomBesidePromised(n, model::Ledger::PortView::kFuture);
 }
 
 // In the end, too: who leaves one node may be another's.

@@ -49,7 +49,8 @@ class VolumeQuery {
     bool limited = false;            // The node says how many it attaches: ...
     std::vector<Attached> attached;  // ... what is, else nothing.
   };
-  // Once all that is releasing has left, beside who is promised the node.
+  // Beside who is promised the node, now, and once all that is releasing has left.
+  [[nodiscard]] Room RoomNow(model::NodeId n) const;
   [[nodiscard]] Room RoomInTheEnd(model::NodeId n) const;
   // With (+1) or without (-1) what a pod that stands there has.
   void Change(Room& room, model::VolumeListId volumes, int sign) const;
@@ -81,6 +82,7 @@ class VolumeQuery {
   [[nodiscard]] bool IsWanted(model::NameId claim) const;
   [[nodiscard]] int32_t UsesAnywhere(model::NameId claim, bool future) const;
   [[nodiscard]] Room RoomOf(model::NodeId n, model::Ledger::PortView view) const;
+  [[nodiscard]] Room RoomBesidePromised(model::NodeId n, model::Ledger::PortView view) const;
   void AddPromised(model::NodeId n, Room& room) const;
   [[nodiscard]] bool ExceedsLimit(model::NodeId n, const Room& room) const;
   [[nodiscard]] bool Matches(model::SelectorId selector, model::NodeId n) const;

@@ -102,8 +102,8 @@ class Report {
     ++pods_not_covered_[fmt::format("{}: pods with a verdict of {}", family, plugin)];
   }
 
-  void NotCoveredPreemption(const std::string& why) {
-    ++pods_not_covered_[fmt::format("{}: preemptions with {}", family, why)];
+  void DiffersByIntent(const std::string& how) {
+    ++pods_not_covered_[fmt::format("{}: decisions that differ by intent: {}", family, how)];
   }
 
   template <typename T>
@@ -428,33 +428,26 @@ class PodCheck {
 
 // ---- Preemption ------------------------------------------------------------------------------
 
-// Whom a pod may evict. Upstream takes pods that terminate for victims like any other; here they
-// are room that comes. So the state to compare on has them as if nothing had been deleted, which
-// leaves the rule itself as it is.
+// Whom a pod may evict, by the search alone and in a whole cycle of the engine.
 class PreemptionCheck {
  public:
-  PreemptionCheck(model::State state, bool some_terminate, const api::JsonObject& expect,
-                  Report& report)
-      : state_(std::move(state)),
-        some_terminate_(some_terminate),
-        expect_(expect),
-        report_(report) {}
+  PreemptionCheck(cycle::Engine engine, const api::JsonObject& expect, Report& report)
+      : engine_(std::move(engine)), expect_(expect), report_(report) {}
 
   void Run(const api::Pod& pod) {
     const api::JsonObject& wanted = expect_.at("preemption").as_object();
-    auto facts = translate::PodFacts(pod, state_.vocabulary());
+    auto facts = translate::PodFacts(pod, engine_.vocabulary());
     if (!facts) return report_.Broken(facts.error().message);
-    Pin(*facts, state_.vocabulary());
-    state_.Apply(*facts);
+    Pin(*facts, engine_.vocabulary());
+    engine_.Apply(*facts);
+    state_ = engine_.state();
     state_.SortNames();
     pod_ = state_.FindPod(facts->uid);
+    Decision(wanted);
     const bool eligible = wanted.at("eligible").as_bool();
-    if (!eligible && facts->preempts)
-      return report_.NotCoveredPreemption("victims that terminate: the engine's to know");
-    // Upstream doesn't count them for topology spread, and takes them away from the counts as victims.
-    if (some_terminate_ && Spreads(*pod.spec))
-      return report_.NotCoveredPreemption("victims that terminate, and topology spread");
-    const place::Preemption got = place::FindPreemption(state_, evaluator_, pod_, scratch_);
+    // Who has to wait for victims is the engine's to know.
+    if (!eligible && facts->preempts) return;
+    const place::Preemption got = place::FindPreemption(state_, evaluator_, pod_, scratch_, kAll);
     if (eligible) Nodes(wanted);
     if (!ArrayAt(wanted, "best").empty()) {
       const std::string node = got.node.valid() ? NodeName(got.node) : "none";
@@ -470,6 +463,37 @@ class PreemptionCheck {
   }
 
  private:
+  static constexpr place::Evictions kAll = place::Evictions::kOfWhoLeavesToo;
+
+  // Who is evicted, or why nobody is.
+  void Decision(const api::JsonObject& wanted) {
+    const model::Plan plan = engine_.Cycle(Instant{});
+    if (const char* how = Deviation(plan, wanted)) return report_.DiffersByIntent(how);
+    std::string got = "nothing";
+    if (plan.preemptions.size() == 1) {
+      got = engine_.state().NameOf(plan.preemptions[0].node_name);
+      if (StringsAt(wanted, "best").contains(got)) got = "one of the best";
+    } else if (plan.refused.size() == 1) {
+      got =
+          translate::FailedSchedulingText(plan.refusals[plan.refused[0].refusal], engine_.state());
+    }
+    report_.Check("preemption: decisions", got,
+                  ArrayAt(wanted, "best").empty() ? StringAt(expect_, "fitError")
+                                                  : std::string("one of the best"));
+  }
+
+  // What docs/DEVIATIONS.md says of such a decision; null: nothing.
+  const char* Deviation(const model::Plan& plan, const api::JsonObject& wanted) {
+    if (!plan.preemptions.empty() || !wanted.at("eligible").as_bool()) return nullptr;
+    if (engine_.state().PromiseOf(pod_).valid()) return "waits for what it is promised";
+    place::Preemption upstream = place::FindPreemption(state_, evaluator_, pod_, scratch_, kAll);
+    if (!upstream.node.valid()) return nullptr;
+    std::erase_if(upstream.victims,
+                  [&](model::PodId victim) { return state_.pods().at(victim).terminating; });
+    const bool helps = place::PriceOf(state_, evaluator_, pod_, upstream, scratch_).has_value();
+    return helps ? nullptr : "evicts nobody in vain";
+  }
+
   [[nodiscard]] std::string NodeName(model::NodeId n) const {
     return std::string(state_.NameOf(state_.nodes().name(n)));
   }
@@ -480,7 +504,7 @@ class PreemptionCheck {
     for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
       const std::string name = NodeName(model::NodeId{row});
       const place::NodePreemption got =
-          place::FindPreemptionOn(state_, evaluator_, pod_, model::NodeId{row}, scratch_);
+          place::FindPreemptionOn(state_, evaluator_, pod_, model::NodeId{row}, scratch_, kAll);
       report_.Check("preemption: answers of nodes", Text(got),
                     potential.contains(name) ? Wanted(wanted, name) : "not helpful");
     }
@@ -519,12 +543,8 @@ class PreemptionCheck {
     return Joined(wanted.at("notCandidates").as_object().at(node).as_object(), "reasons");
   }
 
-  static bool Spreads(const api::PodSpec& spec) {
-    return std::ranges::any_of(spec.spread_constraints, &api::TopologySpreadConstraint::hard);
-  }
-
-  model::State state_;
-  const bool some_terminate_;
+  cycle::Engine engine_;
+  model::State state_{{}};  // As the engine decides on it.
   const place::Evaluator evaluator_;
   const api::JsonObject& expect_;
   Report& report_;
@@ -534,11 +554,9 @@ class PreemptionCheck {
 
 // ---- Cases and files ---------------------------------------------------------------------------
 
-template <typename Target>
-bool BuildPod(const api::Json& json, bool undeleted, Target& engine, Report& report) {
+bool BuildPod(const api::Json& json, cycle::Engine& engine, Report& report) {
   auto pod = codec::DecodePod(codec::PrintJson(json));
   if (!pod) return report.Broken(pod.error().message), false;
-  if (undeleted) pod->meta.deletion_time.reset();
   auto facts = translate::PodFacts(*pod, engine.vocabulary());
   if (!facts) return report.Broken(facts.error().message), false;
   // Pods that hold a promise stay where they are while another is placed.
@@ -547,10 +565,8 @@ bool BuildPod(const api::Json& json, bool undeleted, Target& engine, Report& rep
   return true;
 }
 
-// The state of a case; false when an object of it can't be read, which is reported. `undeleted`:
-// without the deletion times of pods.
-template <typename Target>
-bool Build(const api::JsonObject& objects, bool undeleted, Target& engine, Report& report) {
+// The state of a case; false when an object of it can't be read, which is reported.
+bool Build(const api::JsonObject& objects, cycle::Engine& engine, Report& report) {
   codec::Decoder decoder;
   for (const api::Json& json : ArrayAt(objects, "nodes")) {
     const auto node = decoder.Node(codec::PrintJson(json));
@@ -564,7 +580,7 @@ bool Build(const api::JsonObject& objects, bool undeleted, Target& engine, Repor
   }
   for (const char* list : {"pods", "nominatedPods"}) {
     for (const api::Json& json : ArrayAt(objects, list)) {
-      if (!BuildPod(json, undeleted, engine, report)) return false;
+      if (!BuildPod(json, engine, report)) return false;
     }
   }
   for (const auto& [list, plural] : kStorageLists) {
@@ -611,15 +627,11 @@ void RunCase(const api::JsonObject& test, Report& report) {
   report.Case();
   report.where = StringAt(test, "name");
   cycle::Engine engine({.compat = true});
-  model::State undeleted({.compat = true});
+  cycle::Engine evicting({.preemption = true, .compat = true});
   const api::JsonObject& objects = test.at("objects").as_object();
-  if (!Build(objects, false, engine, report) || !Build(objects, true, undeleted, report)) return;
+  if (!Build(objects, engine, report) || !Build(objects, evicting, report)) return;
   translate::DefaultSpread spread;
   if (!ReadDefaults(objects, spread, report)) return;
-  const bool some_terminate =
-      std::ranges::any_of(ArrayAt(objects, "pods"), [](const api::Json& pod) {
-        return pod.at("metadata").as_object().contains("deletionTimestamp");
-      });
   int64_t index = 0;
   for (const api::Json& pending : ArrayAt(test, "pending")) {
     report.where = fmt::format("{} pod {}", StringAt(test, "name"), index++);
@@ -632,7 +644,7 @@ void RunCase(const api::JsonObject& test, Report& report) {
     PodCheck(engine, spread, expect, report).Run(*pod);
     // None is tried for who is refused before nodes are asked.
     if (expect.contains("preemption") && expect.contains("filter"))
-      PreemptionCheck(undeleted, some_terminate, expect, report).Run(*pod);
+      PreemptionCheck(evicting, expect, report).Run(*pod);
   }
 }
 
