@@ -214,7 +214,7 @@ bool Engine::AwaitsVictims(PodId pod) const {
 
 // Evictions that began on the node that it is promised go on, although others cost less by now:
 // after a restart they are those that were decided before. Without any, a nomination is a hint that
-// evicts nobody whom the choice between all nodes would spare. Upstream only knows to wait for them.
+// evicts nobody whom the choice between all nodes would spare. Upstream only waits for them.
 place::Preemption Engine::FindPreemption(PodId pod) const {
   if (AwaitsVictims(pod)) {
     place::Preemption none;
@@ -234,7 +234,9 @@ place::Preemption Engine::FindPreemption(PodId pod) const {
 }
 
 // Nobody is evicted who leaves anyway. What upstream finds may come to nothing once they have left:
-// for topology spread it takes away who did not count. Then what helps is found as ever.
+// for topology spread it takes away who did not count, and of several who have a claim that is one
+// pod's it takes one. Then what helps is found as ever: a promise that can't be kept would be made
+// and taken back for ever.
 place::Preemption Engine::FindPreemptionAsUpstream(PodId pod) const {
   place::Preemption found = place::FindPreemption(
       state_, options_.evaluator, pod, preemption_scratch_, place::Evictions::kOfWhoLeavesToo);

@@ -215,7 +215,7 @@ class Search {
     const model::BundleTable& bundles = state_.vocabulary().bundles;
     Room room;
     if (!now && (spread_.hard() || affinity_.any())) TakeLeaving(n, room);
-    if (volumes_.any()) room.volumes = now ? volumes_.RoomNow(n) : volumes_.RoomInTheEnd(n);
+    if (volumes_.any()) room.volumes = now ? volumes_.RoomOfUpstream(n) : volumes_.RoomInTheEnd(n);
     const auto account = model::AccountId::OfNode(n);
     for (size_t i = 0; i < requests_.size(); ++i) {
       const model::ResourceId r = requests_[i].resource;

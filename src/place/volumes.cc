@@ -167,28 +167,24 @@ VolumeQuery::Room VolumeQuery::RoomOf(NodeId n, model::Ledger::PortView view) co
     const uint32_t uses = use.held + (future ? 0 : use.releasing);
     if (uses > 0) ChangeOne(room, use.volume, static_cast<int>(uses));
   }
-  // Each use counts, wherever it is: none may be left. Upstream counts one for all, so that it
-  // evicts one of several in vain (docs/DEVIATIONS.md).
+  // Each use counts, wherever it is: none may be left.
   room.claims = 0;
-  for (const NameId claim : wanted_) {
-    const int32_t uses = UsesAnywhere(claim, future);
-    room.claims += state_.compat() ? std::min(uses, 1) : uses;
-  }
+  for (const NameId claim : wanted_) room.claims += UsesAnywhere(claim, future);
   return room;
 }
 
-VolumeQuery::Room VolumeQuery::RoomBesidePromised(NodeId n, model::Ledger::PortView view) const {
-  Room room = RoomOf(n, view);
+VolumeQuery::Room VolumeQuery::RoomOfUpstream(NodeId n) const {
+  Room room = RoomOf(n, model::Ledger::PortView::kNow);
+  room.claims = 0;
+  for (const NameId claim : wanted_) room.claims += std::min(UsesAnywhere(claim, false), 1);
   if (viewer_ != nullptr) AddPromised(n, room);
   return room;
 }
 
-VolumeQuery::Room VolumeQuery::RoomNow(NodeId n) const {
-  return RoomBesidePromised(n, model::Ledger::PortView::kNow);
-}
-
 VolumeQuery::Room VolumeQuery::RoomInTheEnd(NodeId n) const {
-  return RoomBesidePromised(n, model::Ledger::PortView::kFuture);
+  Room room = RoomOf(n, model::Ledger::PortView::kFuture);
+  if (viewer_ != nullptr) AddPromised(n, room);
+  return room;
 }
 
 // In the end, too: who leaves one node may be another's.

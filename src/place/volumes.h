@@ -49,9 +49,10 @@ class VolumeQuery {
     bool limited = false;            // The node says how many it attaches: ...
     std::vector<Attached> attached;  // ... what is, else nothing.
   };
-  // Beside who is promised the node, now, and once all that is releasing has left.
-  [[nodiscard]] Room RoomNow(model::NodeId n) const;
+  // Once all that is releasing has left, beside who is promised the node.
   [[nodiscard]] Room RoomInTheEnd(model::NodeId n) const;
+  // Now, beside those; of several pods that have a claim which is one pod's, upstream counts one.
+  [[nodiscard]] Room RoomOfUpstream(model::NodeId n) const;
   // With (+1) or without (-1) what a pod that stands there has.
   void Change(Room& room, model::VolumeListId volumes, int sign) const;
   // What those leave: kNone, kDiskConflict, kClaimInUse or kVolumeLimit.
@@ -82,7 +83,6 @@ class VolumeQuery {
   [[nodiscard]] bool IsWanted(model::NameId claim) const;
   [[nodiscard]] int32_t UsesAnywhere(model::NameId claim, bool future) const;
   [[nodiscard]] Room RoomOf(model::NodeId n, model::Ledger::PortView view) const;
-  [[nodiscard]] Room RoomBesidePromised(model::NodeId n, model::Ledger::PortView view) const;
   void AddPromised(model::NodeId n, Room& room) const;
   [[nodiscard]] bool ExceedsLimit(model::NodeId n, const Room& room) const;
   [[nodiscard]] bool Matches(model::SelectorId selector, model::NodeId n) const;
