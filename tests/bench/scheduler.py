@@ -297,8 +297,8 @@ def writes_left(cluster):
     connection.close()
     requests, told = [], set()
     for event in sorted(events, key=lambda event: event["eventTime"] or ""):
-        # Of pods that came while it ran, nothing is known before they are there.
-        if event["regarding"].get("namespace") == rows.CHURN:
+        # Of pods that came while it ran, nothing is known before they are there. The server tells of its own Service.
+        if event["regarding"].get("namespace") == rows.CHURN or event["regarding"]["kind"] != "Pod":
             continue
         requests += writes_of(event)
         if event["reason"] == "Scheduled":
