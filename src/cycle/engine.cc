@@ -676,10 +676,16 @@ WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) co
   if (kind == LineKind::kNever || (state_.compat() && !MayEvict(pod))) {
     futile.emplace().bar = model::PreemptionBar::kPolicy;
   } else if (kind != LineKind::kPreempting) {
+    // Those of an earlier life, too.
+    const auto leaves = [](const model::Pod& other) {
+      return other.terminating && other.disrupted;
+    };
+    const model::ClaimId promise = state_.PromiseOf(pod);
     const bool began =
-        AwaitsVictims(pod) || std::ranges::any_of(state_.VictimsOf(pod), [&](PodId victim) {
-          return state_.pods().at(victim).terminating;
-        });
+        std::ranges::any_of(state_.VictimsOf(pod),
+                            [&](PodId victim) { return state_.pods().at(victim).terminating; }) ||
+        (promise.valid() &&
+         AnyLessImportant(pod, state_.ledger().claim(promise).account.node(), leaves));
     futile.emplace().bar =
         began ? model::PreemptionBar::kVictimsTerminating : model::PreemptionBar::kVictimsToLeave;
   } else if (!futile) {

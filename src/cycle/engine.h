@@ -415,7 +415,6 @@ class Engine {
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool EvictionsGoOn(model::PodId pod) const;
-  [[nodiscard]] bool AwaitsVictims(model::PodId pod) const;
   [[nodiscard]] bool BacksOff(model::PodId pod) const;
   [[nodiscard]] bool IsJudged(model::PodId pod) const;
   void JudgePromise(model::PodId pod, Instant now, model::Plan& plan);
@@ -437,10 +436,11 @@ class Engine {
   [[nodiscard]] model::ReasonKind WhyNotKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsBegan(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool AnyLessImportant(model::PodId pod, model::NodeId node,
-                                      bool (*is)(const model::Pod& other)) const;
+                                      bool (*such)(const model::Pod& other)) const;
   [[nodiscard]] bool OverdueWouldDo(model::PodId pod, model::NodeId n) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
-  [[nodiscard]] place::Preemption FindPreemptionAsUpstream(model::PodId pod) const;
+  [[nodiscard]] std::optional<place::Preemption> FindPreemptionAsUpstream(model::PodId pod) const;
+  [[nodiscard]] bool CanBePromised(model::PodId pod, place::Preemption& found) const;
   void SumUpAhead(Instant now);
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   [[nodiscard]] bool BindsAny(std::span<const model::PodId> victims, const model::Plan& plan) const;

@@ -545,39 +545,46 @@ TEST_F(PreemptingAsUpstream, WhoIsDeletedIsNotEvictedAgain) {
   EXPECT_TRUE(Printed(2).starts_with("bind default/p -> n1 "));
 }
 
-// Goal: A08: who waits for victims on the node that it is nominated to evicts nobody meanwhile,
-// unless no eviction helps there. Method: one of the two in its way leaves; then n1 gets a taint.
-TEST_F(PreemptingAsUpstream, WhoWaitsForVictimsEvictsNobodyMeanwhile) {
-  const auto come = [&] {
-    Node({.name = "n1", .cpu = 1000});
-    Node({.name = "n2", .cpu = 1000});
-    Pod({.name = "leaves",
-         .cpu = 300,
-         .priority = 1,
-         .node = "n1",
-         .terminating = true,
-         .marked = true});
-    Pod({.name = "low", .cpu = 700, .priority = 1, .node = "n1"});
-    Pod({.name = "other", .cpu = 700, .priority = 5, .node = "n2"});
-    Pod({.name = "p", .cpu = 1000, .priority = 10, .nominated = "n1"});
-    return Cycle();
-  };
-  const model::Plan plan = come();
+// Goal: who waits for victims of an earlier life is told so. Method: a nomination, a victim that was
+// marked and leaves, and no row that says for whom.
+TEST_F(PreemptingExamples, WhoWaitsForVictimsThatLeaveIsToldSo) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "leaves",
+       .cpu = 900,
+       .priority = 1,
+       .node = "n1",
+       .terminating = true,
+       .marked = true});
+  Pod({.name = "p", .cpu = 1000, .priority = 10, .nominated = "n1"});
+  const model::Plan plan = Cycle();
   EXPECT_EQ(plan.preemptions.size(), 0u);
   ASSERT_EQ(plan.refusals.size(), 1u);
   EXPECT_EQ(plan.refusals[0].preemption->bar, model::PreemptionBar::kVictimsTerminating);
-  EXPECT_EQ(engine.CountMissedWakes(), 0u);
-  engine.Apply(model::PodRemove{.uid = "uid-leaves"});
-  EXPECT_EQ(FirstLine(Printed(1)), "promise default/p -> n1  evicts default/low");
+  EXPECT_FALSE(Cycle(1).more);
+}
 
-  engine = Engine({.preemption = true, .compat = true});
-  come();
-  Node({.name = "n1", .cpu = 1000, .taints = {{.key = "gone"}}});
-  EXPECT_EQ(FirstLine(Printed(20'000)), "promise default/p -> n2  evicts default/other");
+// Goal: room of one who is no less important counts when it comes, as ever. Method: upstream finds
+// nobody to evict.
+TEST_F(PreemptingAsUpstream, RoomThatComesIsPromisedWhoeverLeaves) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "leaves", .cpu = 900, .priority = 10, .node = "n1", .terminating = true});
+  Pod({.name = "p", .cpu = 1000, .priority = 10});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1");
+  EXPECT_FALSE(Cycle(1).more);
+}
 
-  engine = Engine({.preemption = true});
-  EXPECT_EQ(FirstLine(Print(come(), engine.state())),
-            "promise default/p -> n1  evicts default/low");
+// Goal: no promise is made that is taken back at once. Method: "p" is to be with "web" of whom one
+// leaves, who is no less important, and one could be evicted: upstream evicts "large" beside them.
+// Without all of them nobody is left to be with.
+TEST_F(PreemptingAsUpstream, AChoiceThatCannotBeKeptIsNotMade) {
+  Node({.name = "a1", .cpu = 1000, .labels = {{"zone", "a"}}});
+  const std::vector<std::pair<std::string, std::string>> web = {{"app", "web"}};
+  Pod({.name = "leaves", .priority = 10, .node = "a1", .terminating = true, .labels = web});
+  Pod({.name = "low", .node = "a1", .labels = web});
+  Pod({.name = "large", .cpu = 700, .node = "a1"});
+  Pod({.name = "p", .cpu = 500, .priority = 10, .affinity = {{.key = "zone", .app = "web"}}});
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Cycle(i).preemptions.size(), 0u);
+  EXPECT_FALSE(Cycle(5).more);
 }
 
 // Goal: evictions are not left undone because upstream miscounts. Method: of zone a "leaves" does

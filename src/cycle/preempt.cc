@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -88,10 +89,6 @@ void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
     if (waits && !held) Sync(pod);
     return;
   }
-  if (!in_gang && AwaitsVictims(pod)) {
-    if (waits) Sync(pod);
-    return;
-  }
   const bool evicts = MayEvict(pod);
   // Of other evictions than those that began extenders are asked first.
   const bool asks_first = state_.pods().at(pod).asks_about_victims && !EvictionsGoOn(pod);
@@ -176,14 +173,14 @@ void Engine::TellRevoked(PodId pod, Plan& plan) {
   if (lines_.contains(pod)) lines_.MarkUntold(pod);
 }
 
-// Whether it is so of any pod on the node that is of lower priority.
-bool Engine::AnyLessImportant(PodId pod, NodeId node, bool (*is)(const model::Pod& other)) const {
+// Whether there is such a pod on the node, of lower priority.
+bool Engine::AnyLessImportant(PodId pod, NodeId node, bool (*such)(const model::Pod& other)) const {
   for (ClaimId id = state_.ledger().nodes().first_claim(node.value); id.valid();
        id = state_.ledger().claim(id).next_in_account) {
     const PodId other = state_.pods().FindUid(state_.ledger().claim(id).owner);
     if (!other.valid() || state_.ledger().claim(id).priority >= state_.pods().at(pod).priority)
       continue;
-    if (is(state_.pods().at(other))) return true;
+    if (such(state_.pods().at(other))) return true;
   }
   return false;
 }
@@ -200,28 +197,11 @@ bool Engine::EvictionsGoOn(PodId pod) const {
   return promise.valid() && EvictionsBegan(pod, state_.ledger().claim(promise).account.node());
 }
 
-// As upstream, who waits for victims of preemptions to leave the node that it is promised evicts
-// nobody meanwhile, unless nobody's eviction helps there (A08).
-bool Engine::AwaitsVictims(PodId pod) const {
-  const ClaimId promise = state_.PromiseOf(pod);
-  if (!state_.compat() || !promise.valid()) return false;
-  const NodeId node = state_.ledger().claim(promise).account.node();
-  const auto leaves = [](const model::Pod& other) { return other.terminating && other.disrupted; };
-  return AnyLessImportant(pod, node, leaves) &&
-         place::FindPreemptionOn(state_, options_.evaluator, pod, node, preemption_scratch_)
-                 .answer != place::PreemptionAnswer::kNotHelpful;
-}
-
 // Evictions that began on the node that it is promised go on, although others cost less by now:
 // after a restart they are those that were decided before. Without any, a nomination is a hint that
-// evicts nobody whom the choice between all nodes would spare. Upstream only waits for them.
+// evicts nobody whom the choice between all nodes would spare.
 place::Preemption Engine::FindPreemption(PodId pod) const {
-  if (AwaitsVictims(pod)) {
-    place::Preemption none;
-    none.refusal.bar = model::PreemptionBar::kVictimsTerminating;
-    return none;
-  }
-  if (!state_.compat() && EvictionsGoOn(pod)) {
+  if (EvictionsGoOn(pod)) {
     place::NodePreemption there = place::FindPreemptionOn(
         state_, options_.evaluator, pod,
         state_.ledger().claim(state_.PromiseOf(pod)).account.node(), preemption_scratch_);
@@ -229,25 +209,40 @@ place::Preemption Engine::FindPreemption(PodId pod) const {
   }
   if (const std::vector<model::NodeVictims>* permitted = PermittedVictims(pod))
     return FindPermittedPreemption(pod, *permitted);
-  if (state_.compat()) return FindPreemptionAsUpstream(pod);
-  return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
+  std::optional<place::Preemption> upstreams = FindPreemptionAsUpstream(pod);
+  if (upstreams && CanBePromised(pod, *upstreams)) return std::move(*upstreams);
+  place::Preemption own =
+      place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
+  const bool in_its_words = upstreams && !upstreams->node.valid() && !own.node.valid();
+  return in_its_words ? std::move(*upstreams) : own;
 }
 
-// Nobody is evicted who leaves anyway. What upstream finds may come to nothing once they have left:
-// for topology spread it takes away who did not count, and of several who have a claim that is one
-// pod's it takes one. Then what helps is found as ever: a promise that can't be kept would be made
-// and taken back for ever.
-place::Preemption Engine::FindPreemptionAsUpstream(PodId pod) const {
-  place::Preemption found = place::FindPreemption(
-      state_, options_.evaluator, pod, preemption_scratch_, place::Evictions::kOfWhoLeavesToo);
-  if (!found.node.valid()) return found;
+// What upstream would choose, which takes who is being deleted for a victim like any other. Nothing:
+// berth's own rule finds the same, or is to decide, as where extenders are asked by it.
+std::optional<place::Preemption> Engine::FindPreemptionAsUpstream(PodId pod) const {
+  if (!state_.compat() || state_.pods().at(pod).asks_about_victims) return std::nullopt;
+  place::CatchUpPreemption(state_, options_.evaluator, preemption_scratch_);
+  if (!preemption_scratch_.index.anyone_leaves()) return std::nullopt;
+  return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_,
+                               place::Evictions::kOfWhoLeavesToo);
+}
+
+// Whether upstream's choice is a promise that can be kept, and not one that is made and taken back
+// for ever: for topology spread upstream takes away who did not count, and of several who have a
+// claim that is one pod's it takes one. Leaves those as victims who don't leave anyway.
+bool Engine::CanBePromised(PodId pod, place::Preemption& found) const {
+  if (!found.node.valid() || !EvictionsHelp(pod, found.node)) return false;
   std::erase_if(found.victims, [&](PodId victim) {
     const ClaimId claim = state_.ClaimOf(victim);
     return place::Leaves(state_.ledger().claim(claim), state_.pods().at(victim));
   });
-  if (auto priced = place::PriceOf(state_, options_.evaluator, pod, found, preemption_scratch_))
-    return std::move(priced->preemption);
-  return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
+  // Of those that upstream counts some may be of who leaves.
+  found.pdb_violations =
+      std::min(found.pdb_violations, static_cast<uint32_t>(found.victims.size()));
+  auto priced = place::PriceOf(state_, options_.evaluator, pod, found, preemption_scratch_);
+  if (!priced) return false;
+  found = std::move(priced->preemption);
+  return true;
 }
 
 void Engine::SumUpAhead(Instant now) {

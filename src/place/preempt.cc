@@ -131,7 +131,7 @@ class Search {
   // help. It is exact when nothing can be evicted. REQUIRES: no fixed refusal.
   [[nodiscard]] std::optional<Cost> BoundOf(NodeId n) const {
     Cost bound{.rank = state_.nodes().rank(n)};
-    if (!SumsTellOf(n)) return bound;
+    if (!SumsCover(n)) return bound;
     const Room room = RoomOf(n);
     const std::span<const VictimIndex::Band> bands = LowerBands(n);
     if (bands.empty()) return Fits(n, room) ? std::optional(bound) : std::nullopt;
@@ -156,17 +156,17 @@ class Search {
     return std::nullopt;
   }
 
-  // Whether they tell that of this node: what who leaves it frees is in none.
-  [[nodiscard]] bool SumsTellOf(NodeId n) const {
-    return !leaving_are_victims() || !scratch_.index.anyone_leaves(n);
-  }
-
   // Whether sums tell all that the class asks of a node's claims.
   [[nodiscard]] bool SumsTellAll() const {
     return gpu_.none() && ports_.empty() && !LooksBeyond() &&
            std::ranges::all_of(requests_, [](const ResourceAmount& a) {
              return a.resource.value < VictimIndex::kResources;
            });
+  }
+
+  // Whether sums have all who may be evicted on the node: who leaves it is in none.
+  [[nodiscard]] bool SumsCover(NodeId n) const {
+    return !leaving_are_victims() || !scratch_.index.anyone_leaves(n);
   }
 
   // Whether what a node says hangs on others, too, or on what extenders said.
@@ -585,7 +585,8 @@ void CollectBounds(const model::State& state, const Search& search, PreemptionSc
   scratch.bounds.clear();
   for (uint32_t row = 0; row < scratch.known.size(); ++row) {
     Known& known = scratch.known[row];
-    if (known.state == Known::kNothing) {
+    // What sums don't cover is asked each time: marks on who leaves touch nothing.
+    if (known.state == Known::kNothing || !search.SumsCover(NodeId{row})) {
       known.state = Known::kNoHelp;
       if (scratch.fixed[row].kind == ReasonKind::kNone) {
         if (const std::optional<Cost> bound = search.BoundOf(NodeId{row}); bound.has_value())
@@ -610,7 +611,7 @@ void Explain(const model::State& state, Search& search, const PreemptionScratch&
     const FixedRefusal& fixed = scratch.fixed[row];
     model::Verdict verdict;
     Cost cost;
-    const bool from_sums = sums_tell_all && fixed.kind == ReasonKind::kNone && search.SumsTellOf(n);
+    const bool from_sums = sums_tell_all && fixed.kind == ReasonKind::kNone && search.SumsCover(n);
     const PreemptionAnswer answer =
         from_sums ? search.NoteFromSums(n, refusal.reasons) : search.Ask(n, fixed, verdict, cost);
     CHECK(answer != PreemptionAnswer::kHelps);

@@ -32,7 +32,8 @@ struct Preemptor {
 
 struct Preemption {
   model::NodeId node;  // Invalid: no eviction helps.
-  // Most important first. None: what leaves the node already makes enough room.
+  // Most important first; some of them leave already with kOfWhoLeavesToo. None: what leaves the
+  // node already makes enough room.
   std::vector<model::PodId> victims;
   uint32_t pdb_violations = 0;  // Victims beyond what their budgets allow.
   // The devices that it will have there once all that leaves has left.
@@ -61,7 +62,8 @@ struct PreemptionCost {
 
 // Who may be evicted. Nobody: what leaves a node already has to do. Of lower priority: whoever does
 // not leave already, whose room comes anyway. Those who leave, too: as upstream, who is being
-// deleted is a victim like any other, whose room nobody has before (docs/DEVIATIONS.md).
+// deleted is a victim like any other, and its room is nobody's as long as it is there
+// (docs/DEVIATIONS.md).
 enum class Evictions : uint8_t { kNone, kOfLowerPriority, kOfWhoLeavesToo };
 
 // Room that is used again from call to call, and an index of the state that is caught up with at
@@ -115,6 +117,8 @@ struct PreemptionScratch {
 // others of at least its priority reserve stays theirs), as many as possible are put back: first
 // those whose eviction would violate a budget, then the rest, each time the most important first
 // (higher priority, then earlier start; then who is not marked as a victim already, then key).
+// With kOfWhoLeavesToo: all claims of lower priority are, also releasing ones, and the pod is to
+// fit what the node has now.
 // Of nodes: fewest violations; then the lowest highest priority of a victim; the least sum of
 // priorities, each + 2^31; fewest victims; the latest start among the victims of the highest
 // priority; NodeTable::rank.

@@ -8,6 +8,7 @@ namespace berth::place {
 VictimIndex& VictimIndex::operator=(const VictimIndex& other) {
   if (this == &other) return *this;
   nodes_.clear();
+  leaving_nodes_ = 0;
   position_ = 0;
   summed_up_count_ = 0;
   return *this;
@@ -33,6 +34,7 @@ void VictimIndex::SumUp(const model::State& state, model::NodeId n) {
   const model::Ledger& ledger = state.ledger();
   auto& [bands, anyone_leaves] = nodes_[n.value];
   bands.clear();
+  leaving_nodes_ -= anyone_leaves ? 1 : 0;
   anyone_leaves = false;
   for (model::ClaimId id = ledger.nodes().first_claim(n.value); id.valid();) {
     const model::Claim& claim = ledger.claim(id);
@@ -57,6 +59,7 @@ void VictimIndex::SumUp(const model::State& state, model::NodeId n) {
       if (start > latest) std::swap(start, latest);
     }
   }
+  leaving_nodes_ += anyone_leaves ? 1 : 0;
 }
 
 }  // namespace berth::place

@@ -66,8 +66,9 @@ class VictimIndex {
   [[nodiscard]] std::span<const Band> BandsOf(model::NodeId n) const {
     return nodes_[n.value].bands;
   }
-  // Whether somebody stands there who leaves, and is in no band. REQUIRES: as above.
+  // Whether somebody leaves, who is in no band: there, or anywhere. REQUIRES: as above.
   [[nodiscard]] bool anyone_leaves(model::NodeId n) const { return nodes_[n.value].anyone_leaves; }
+  [[nodiscard]] bool anyone_leaves() const { return leaving_nodes_ > 0; }
 
  private:
   void SumUp(const model::State& state, model::NodeId n);
@@ -78,7 +79,8 @@ class VictimIndex {
     bool anyone_leaves = false;
   };
   std::vector<OfNode> nodes_;
-  uint64_t position_ = 0;  // In the touch log.
+  uint32_t leaving_nodes_ = 0;  // Nodes that somebody leaves.
+  uint64_t position_ = 0;       // In the touch log.
   uint64_t summed_up_count_ = 0;
   std::vector<model::NodeId> touched_;  // Room for TakeTouched.
 };
