@@ -217,8 +217,8 @@ place::Preemption Engine::FindPreemption(PodId pod) const {
   return in_its_words ? std::move(*upstreams) : own;
 }
 
-// What upstream would choose, which takes who is being deleted for a victim like any other. Nothing:
-// berth's own rule finds the same, or is to decide, as where extenders are asked by it.
+// What upstream would choose, which takes who is being deleted for a victim like any other.
+// Nothing: berth's own rule finds the same, or is to decide, as where extenders are asked by it.
 std::optional<place::Preemption> Engine::FindPreemptionAsUpstream(PodId pod) const {
   if (!state_.compat() || state_.pods().at(pod).asks_about_victims) return std::nullopt;
   place::CatchUpPreemption(state_, options_.evaluator, preemption_scratch_);
