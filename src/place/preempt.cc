@@ -775,6 +775,7 @@ bool WillFit(const model::State& state, const Evaluator& evaluator, model::PodId
          search.FitsInTheEnd(node);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the others' five, and a node.
 NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
                                 model::PodId pod, model::NodeId node, PreemptionScratch& scratch,
                                 Evictions evictions) {
