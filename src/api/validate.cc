@@ -339,6 +339,13 @@ void CheckPriorityClass(FieldErrors& errors, const Json& object) {
   }
 }
 
+void CheckSecretUpdate(FieldErrors& errors, const Json& old, const Json& secret) {
+  CheckMetaUpdate(errors, old, secret);
+  rules::CheckImmutable(errors, Path(""), old, secret, "type");
+  CheckFrozen(errors, old, secret);
+  CheckSecret(errors, secret);
+}
+
 void CheckPriorityClassUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckMetaUpdate(errors, old, object);
   if (IntegerAt(old, "value") != IntegerAt(object, "value")) {
@@ -863,10 +870,7 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
       CheckConfigMap(errors, object);
       break;
     case KindId::kSecret:
-      CheckMetaUpdate(errors, old, object);
-      rules::CheckImmutable(errors, Path(""), old, object, "type");
-      CheckFrozen(errors, old, object);
-      CheckSecret(errors, object);
+      CheckSecretUpdate(errors, old, object);
       break;
     case KindId::kPriorityClass:
       CheckPriorityClassUpdate(errors, old, object);

@@ -337,9 +337,8 @@ std::string LocalClaim(int version, std::string_view size, std::string_view more
 
 // One that names the claim of the pod, by its uid where one is given.
 std::string MeantJson(std::string_view name, std::string_view size, std::string_view host,
-                      std::string_view uid = "", std::string_view claim = "ns/data",
-                      int version = 120) {
-  std::string volume = FreeJson(name, size, fmt::format(R"("{}")", host), "host", version);
+                      std::string_view uid = "", std::string_view claim = "ns/data") {
+  std::string volume = FreeJson(name, size, fmt::format(R"("{}")", host));
   const size_t slash = claim.find('/');
   return volume.insert(volume.find(R"("storageClassName")"),
                        fmt::format(R"("claimRef":{{"namespace":"{}","name":"{}","uid":"{}"}},)",
@@ -350,6 +349,13 @@ std::string OfClass(std::string_view name, std::string object) {
   const std::string_view local = R"("storageClassName":"local")";
   return object.replace(object.find(local), local.size(),
                         fmt::format(R"("storageClassName":"{}")", name));
+}
+
+// The same object, changed since.
+std::string AtVersion(int version, std::string object) {
+  const std::string_view first = R"("resourceVersion":"120")";
+  return object.replace(object.find(first), first.size(),
+                        fmt::format(R"("resourceVersion":"{}")", version));
 }
 
 // The same claim by another name.
@@ -418,11 +424,11 @@ TEST_F(PreparedVolumesTest, APodGoesWhereOneThatFitsIsFree) {
             R"({"pv.kubernetes.io/bound-by-controller":"yes"}},"spec":{"claimRef":)"
             R"({"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":"ns","name":"data",)"
             R"("uid":"u-data","resourceVersion":"105"}}})");
-  rig_.Answer(patch, 200, MeantJson("fits", "9Gi", "h2", "u-data", "ns/data", 130));
+  rig_.Answer(patch, 200, AtVersion(130, MeantJson("fits", "9Gi", "h2", "u-data", "ns/data")));
   // E09: the watch is behind, and that is no reason to give it up.
   SeeVolume(FreeJson("fits", "9Gi", R"("h2")", "host", 125));
   EXPECT_EQ(HeldOn(), "h2");
-  SeeVolume(MeantJson("fits", "9Gi", "h2", "u-data", "ns/data", 130));
+  SeeVolume(AtVersion(130, MeantJson("fits", "9Gi", "h2", "u-data", "ns/data")));
   EXPECT_EQ(Placed(), "");
   SeeClaim(Bound(31, "fits"));
   EXPECT_EQ(Placed(), "h2");
@@ -479,7 +485,7 @@ TEST_F(PreparedVolumesTest, WhatWasWrittenForAPodThatWentIsNotWrittenOver) {
     rig_.Event("pods", "ADDED", PodWith("q", "more", 113));
     EXPECT_EQ(TakenFor("one").call.value, 0u) << "the write may come true";
     if (done) {
-      rig_.Answer(patch, 200, MeantJson("one", "9Gi", "h1", "u-data", "ns/data", 130));
+      rig_.Answer(patch, 200, AtVersion(130, MeantJson("one", "9Gi", "h1", "u-data", "ns/data")));
     } else {
       rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
     }
@@ -494,7 +500,7 @@ TEST_F(PreparedVolumesTest, AVolumeThatWasNotNeededIsFreeAgain) {
   SeeClaim(LocalClaim(5, "5Gi"));
   SeePod();
   const env::SendRequest patch = TakenFor("one");
-  SeeVolume(MeantJson("two", "9Gi", "h1", "u-data", "ns/data", 121));
+  SeeVolume(AtVersion(121, MeantJson("two", "9Gi", "h1", "u-data", "ns/data")));
   SeeClaim(Bound(8, "two"));
   EXPECT_EQ(Placed(), "h1");
   rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
@@ -555,7 +561,7 @@ TEST_F(PreparedVolumesTest, AVolumeThatComesIsTakenAndOneThatGoesIsNot) {
   EXPECT_TRUE(node == "h1" || node == "h2") << node;
   // Somebody else was quicker.
   rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
-  SeeVolume(MeantJson("late", "5Gi", "h1", "u-another", "ns/another", 121));
+  SeeVolume(AtVersion(121, MeantJson("late", "5Gi", "h1", "u-another", "ns/another")));
   rig_.Settle();
   EXPECT_NE(Why().find("node(s) didn't find available persistent volumes to bind"),
             std::string::npos);
@@ -631,7 +637,7 @@ TEST_F(PreparedVolumesTest, OneThatComesToNameItEndsItsWait) {
   SeeClaim(LocalClaim(5, "5Gi"));
   SeePod();
   EXPECT_EQ(HeldOn(), "");
-  SeeVolume(MeantJson("v", "9Gi", "h3", "", "ns/data", 121));
+  SeeVolume(AtVersion(121, MeantJson("v", "9Gi", "h3", "", "ns/data")));
   EXPECT_EQ(HeldOn(), "h3");
 }
 
@@ -645,8 +651,9 @@ TEST_F(PreparedVolumesTest, AClaimThatGotItsVolumeElsewhereGivesTheNodeUp) {
     SeePod();
     const env::SendRequest patch = TakenFor("free");
     ASSERT_EQ(HeldOn(), "h1");
-    rig_.Answer(patch, 200, MeantJson("free", "9Gi", "h1", "u-data", "ns/data", 121));
-    const std::string meant = MeantJson("elsewhere", "9Gi", "h3", "u-data", "ns/data", 122);
+    rig_.Answer(patch, 200, AtVersion(121, MeantJson("free", "9Gi", "h1", "u-data", "ns/data")));
+    const std::string meant =
+        AtVersion(122, MeantJson("elsewhere", "9Gi", "h3", "u-data", "ns/data"));
     if (volume_first) SeeVolume(meant);
     EXPECT_EQ(rig_.Held("h1"), 500) << "until it is bound";
     SeeClaim(Bound(8, "elsewhere"));
