@@ -143,9 +143,9 @@ void Scheduler::OnRefusedNomination(Instant now, const StatusWriter::Result& res
 std::string_view Scheduler::PromisedTo(std::string_view uid) const {
   const model::State& state = engine_.state();
   const model::PodId pod = state.FindPod(uid);
-  const model::ClaimId promise = pod.valid() ? state.PromiseOf(pod) : model::ClaimId{};
-  if (!promise.valid()) return {};
-  return state.NameOf(state.nodes().name(state.ledger().claim(promise).account.node()));
+  const model::NodeId node = pod.valid() ? state.PromisedNodeOf(pod) : model::NodeId{};
+  if (!node.valid()) return {};
+  return state.NameOf(state.nodes().name(node));
 }
 
 // Withdraws those that are not wanted any more and tells of those that came true.

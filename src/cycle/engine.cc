@@ -676,18 +676,8 @@ WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) co
   if (kind == LineKind::kNever || (state_.compat() && !MayEvict(pod))) {
     futile.emplace().bar = model::PreemptionBar::kPolicy;
   } else if (kind != LineKind::kPreempting) {
-    // Those of an earlier life, too.
-    const auto leaves = [](const model::Pod& other) {
-      return other.terminating && other.disrupted;
-    };
-    const model::ClaimId promise = state_.PromiseOf(pod);
-    const bool began =
-        std::ranges::any_of(state_.VictimsOf(pod),
-                            [&](PodId victim) { return state_.pods().at(victim).terminating; }) ||
-        (promise.valid() &&
-         AnyLessImportant(pod, state_.ledger().claim(promise).account.node(), leaves));
-    futile.emplace().bar =
-        began ? model::PreemptionBar::kVictimsTerminating : model::PreemptionBar::kVictimsToLeave;
+    futile.emplace().bar = VictimsLeave(pod) ? model::PreemptionBar::kVictimsTerminating
+                                             : model::PreemptionBar::kVictimsToLeave;
   } else if (!futile) {
     place::Preemption found = FindPreemption(pod);
     why.would_fit = found.node.valid();
@@ -901,10 +891,9 @@ Explanation Engine::Explain(PodId pod) const {
 // What preemption has to do with a pod that has no node. Those of others have promises, too.
 void Engine::ExplainPromise(PodId pod, Explanation& e) const {
   e.lost = state_.pods().at(pod).lost;
-  if (const model::ClaimId promise = state_.PromiseOf(pod); promise.valid()) {
+  if (const NodeId promised = state_.PromisedNodeOf(pod); promised.valid()) {
     e.promised = true;
-    e.leaving =
-        WhoLeaves(state_, state_.ledger().claim(promise).account.node(), state_.OwnerOf(pod));
+    e.leaving = WhoLeaves(state_, promised, state_.OwnerOf(pod));
   }
   if (e.stage == PodStage::kPending && !e.promised && !e.would_fit)
     e.held_by = WhatHolds(state_, options_.evaluator, pod);

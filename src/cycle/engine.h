@@ -414,7 +414,9 @@ class Engine {
   [[nodiscard]] LineKind KindOf(model::PodId pod) const;
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
+  [[nodiscard]] place::NodePreemption AskAboutEvictions(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool EvictionsGoOn(model::PodId pod) const;
+  [[nodiscard]] bool VictimsLeave(model::PodId pod) const;
   [[nodiscard]] bool BacksOff(model::PodId pod) const;
   [[nodiscard]] bool IsJudged(model::PodId pod) const;
   void JudgePromise(model::PodId pod, Instant now, model::Plan& plan);

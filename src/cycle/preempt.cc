@@ -31,11 +31,9 @@ using model::PodId;
 // Whether what is leaving the node is all that keeps the pod from the node it is promised. A
 // promise of which that is not true any more can't come true by waiting.
 bool Engine::CanBeKept(PodId pod) const {
-  const ClaimId promise = state_.PromiseOf(pod);
-  if (!promise.valid()) return false;
-  const place::NodePreemption there =
-      place::FindPreemptionOn(state_, options_.evaluator, pod,
-                              state_.ledger().claim(promise).account.node(), preemption_scratch_);
+  const NodeId promised = state_.PromisedNodeOf(pod);
+  if (!promised.valid()) return false;
+  const place::NodePreemption there = AskAboutEvictions(pod, promised);
   if (there.answer == place::PreemptionAnswer::kNotHelpful)
     return options_.faults.keep_promise_where_refused;
   return !options_.faults.doubt_promises && there.answer == place::PreemptionAnswer::kHelps &&
@@ -56,8 +54,11 @@ bool Engine::EvictionsHelp(PodId pod, NodeId node) const {
       return one.node == state_.nodes().name(node) && PriceOf(pod, one).has_value();
     });
   }
-  return place::FindPreemptionOn(state_, options_.evaluator, pod, node, preemption_scratch_)
-             .answer == place::PreemptionAnswer::kHelps;
+  return AskAboutEvictions(pod, node).answer == place::PreemptionAnswer::kHelps;
+}
+
+place::NodePreemption Engine::AskAboutEvictions(PodId pod, NodeId node) const {
+  return place::FindPreemptionOn(state_, options_.evaluator, pod, {node}, preemption_scratch_);
 }
 
 // Waits for its error backoff, and stands in no line meanwhile.
@@ -74,14 +75,13 @@ bool Engine::IsJudged(PodId pod) const {
 // A holder whose node was touched, and does not fit there now or is not to be tried yet. A promise
 // that neither waiting nor evictions make true is taken back, whoever made it.
 void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
-  const ClaimId promise = state_.PromiseOf(pod);
+  const NodeId node = state_.PromisedNodeOf(pod);
   const bool in_gang = WaitsInGang(pod);
   // Of a place of its workload, too: after a crash a node may have more than it holds.
   const bool by_slot = state_.pods().at(pod).slot.valid();
-  if (!promise.valid() || (!options_.preemption && !in_gang && !by_slot)) return;
+  if (!node.valid() || (!options_.preemption && !in_gang && !by_slot)) return;
   const bool waits = lines_.contains(pod);
   const bool held = waits && lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
-  const NodeId node = state_.ledger().claim(promise).account.node();
   if (CanBeKept(pod)) {
     if (options_.faults.drop_promise_when_tried && EvictionsBegan(pod, node))
       return Apply(model::PreemptionRefused{
@@ -100,16 +100,15 @@ void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
 // Whether evictions would make true what the pod is promised: what nobody else of its line may
 // count on.
 bool Engine::EvictionsKeepPromise(PodId pod) const {
-  const ClaimId promise = state_.PromiseOf(pod);
-  return promise.valid() && lines_.line(lines_.line_of(pod)).kind == LineKind::kPreempting &&
-         EvictionsHelp(pod, state_.ledger().claim(promise).account.node());
+  const NodeId promised = state_.PromisedNodeOf(pod);
+  return promised.valid() && lines_.line(lines_.line_of(pod)).kind == LineKind::kPreempting &&
+         EvictionsHelp(pod, promised);
 }
 
 // Why what the pod is promised can't be kept.
 model::ReasonKind Engine::WhyNotKept(PodId pod) const {
-  const NodeId n = state_.ledger().claim(state_.PromiseOf(pod)).account.node();
-  const place::NodePreemption there =
-      place::FindPreemptionOn(state_, options_.evaluator, pod, n, preemption_scratch_);
+  const NodeId n = state_.PromisedNodeOf(pod);
+  const place::NodePreemption there = AskAboutEvictions(pod, n);
   if (there.answer == place::PreemptionAnswer::kNotHelpful ||
       there.verdict.kind == model::ReasonKind::kExternalVerdict) {
     return model::ReasonKind::kPromiseNodeRefuses;
@@ -193,8 +192,17 @@ bool Engine::EvictionsBegan(PodId pod, NodeId node) const {
 
 // Whether they began on the node that the pod is promised.
 bool Engine::EvictionsGoOn(PodId pod) const {
-  const ClaimId promise = state_.PromiseOf(pod);
-  return promise.valid() && EvictionsBegan(pod, state_.ledger().claim(promise).account.node());
+  const NodeId promised = state_.PromisedNodeOf(pod);
+  return promised.valid() && EvictionsBegan(pod, promised);
+}
+
+// Whether who is evicted for the pod is being deleted already, by an earlier life, too.
+bool Engine::VictimsLeave(PodId pod) const {
+  const auto leaves = [](const model::Pod& other) { return other.terminating && other.disrupted; };
+  const NodeId promised = state_.PromisedNodeOf(pod);
+  return (promised.valid() && AnyLessImportant(pod, promised, leaves)) ||
+         std::ranges::any_of(state_.VictimsOf(pod),
+                             [&](PodId victim) { return state_.pods().at(victim).terminating; });
 }
 
 // Evictions that began on the node that it is promised go on, although others cost less by now:
@@ -202,9 +210,7 @@ bool Engine::EvictionsGoOn(PodId pod) const {
 // evicts nobody whom the choice between all nodes would spare.
 place::Preemption Engine::FindPreemption(PodId pod) const {
   if (EvictionsGoOn(pod)) {
-    place::NodePreemption there = place::FindPreemptionOn(
-        state_, options_.evaluator, pod,
-        state_.ledger().claim(state_.PromiseOf(pod)).account.node(), preemption_scratch_);
+    place::NodePreemption there = AskAboutEvictions(pod, state_.PromisedNodeOf(pod));
     if (there.answer == place::PreemptionAnswer::kHelps) return std::move(there.preemption);
   }
   if (const std::vector<model::NodeVictims>* permitted = PermittedVictims(pod))
@@ -213,8 +219,9 @@ place::Preemption Engine::FindPreemption(PodId pod) const {
   if (upstreams && CanBePromised(pod, *upstreams)) return std::move(*upstreams);
   place::Preemption own =
       place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
-  const bool in_its_words = upstreams && !upstreams->node.valid() && !own.node.valid();
-  return in_its_words ? std::move(*upstreams) : own;
+  // In its words.
+  if (upstreams && !upstreams->node.valid() && !own.node.valid()) return std::move(*upstreams);
+  return own;
 }
 
 // What upstream would choose, which takes who is being deleted for a victim like any other.

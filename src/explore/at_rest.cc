@@ -15,9 +15,8 @@ namespace {
 // Whether the scheduler keeps the node that the pod is nominated to for it.
 bool HoldsPromise(const model::State& state, const sim::Truth::PodFacts& pod) {
   const model::PodId id = state.FindPod(pod.uid);
-  const model::ClaimId promise = id.valid() ? state.PromiseOf(id) : model::ClaimId{};
-  return promise.valid() && state.ledger().claim(promise).account ==
-                                model::AccountId::OfNode(state.FindNode(pod.nominated));
+  const model::NodeId promised = id.valid() ? state.PromisedNodeOf(id) : model::NodeId{};
+  return promised.valid() && promised == state.FindNode(pod.nominated);
 }
 
 // Whether the pod would fit the node without those of lower priority who are not being deleted yet,

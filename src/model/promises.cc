@@ -15,6 +15,11 @@ ClaimId State::PromiseOf(PodId pod) const {
   return id;
 }
 
+NodeId State::PromisedNodeOf(PodId pod) const {
+  const ClaimId promise = PromiseOf(pod);
+  return promise.valid() ? ledger_.claim(promise).account.node() : NodeId{};
+}
+
 std::vector<PodId> State::VictimsOf(PodId pod) const {
   std::vector<PodId> victims;
   const ClaimId promise = PromiseOf(pod);
@@ -285,10 +290,10 @@ void State::NoteLost(PodId holder, ReasonKind why, NameId node) {
 }
 
 void State::Revoke(PodId id, Cause cause, ReasonKind why) {
-  const ClaimId promise = PromiseOf(id);
-  if (!promise.valid()) return;
+  const NodeId promised = PromisedNodeOf(id);
+  if (!promised.valid()) return;
   Pod& pod = pods_.mutable_at(id);
-  pod.void_node = nodes_.name(ledger_.claim(promise).account.node());
+  pod.void_node = nodes_.name(promised);
   pod.promised = pod.slot = NameId{};
   NoteLost(id, why, pod.void_node);
   EndNodeClaim(id, cause);

@@ -223,6 +223,8 @@ class State {
   [[nodiscard]] bool IsQueued(PodId pod) const;
   // Its claim, if that is a promise; else invalid.
   [[nodiscard]] ClaimId PromiseOf(PodId pod) const;
+  // The node that the pod is promised; invalid: none.
+  [[nodiscard]] NodeId PromisedNodeOf(PodId pod) const;
   // Who is evicted for the pod and not gone yet. O(claims of the node it is promised).
   [[nodiscard]] std::vector<PodId> VictimsOf(PodId pod) const;
   // For whom the pod's room is kept once it has left its node: who evicts it, or the workload for

@@ -775,18 +775,16 @@ bool WillFit(const model::State& state, const Evaluator& evaluator, model::PodId
          search.FitsInTheEnd(node);
 }
 
-// NOLINTNEXTLINE(readability-function-size): the others' five, and a node.
 NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
-                                model::PodId pod, model::NodeId node, PreemptionScratch& scratch,
-                                Evictions evictions) {
+                                model::PodId pod, NodeAsked asked, PreemptionScratch& scratch) {
   NodePreemption out;
   const Preemptor preemptor = PreemptorOf(state, pod);
-  Search search(state, preemptor, scratch, OthersPromises::kCount, evictions);
+  Search search(state, preemptor, scratch, OthersPromises::kCount, asked.evictions);
   Cost cost;
-  out.answer =
-      search.Ask(node, evaluator.FixedRefusalOn(state, preemptor.class_id, node, preemptor.pin),
-                 out.verdict, cost);
-  if (out.answer == PreemptionAnswer::kHelps) search.Tell(node, cost, out.preemption);
+  out.answer = search.Ask(
+      asked.node, evaluator.FixedRefusalOn(state, preemptor.class_id, asked.node, preemptor.pin),
+      out.verdict, cost);
+  if (out.answer == PreemptionAnswer::kHelps) search.Tell(asked.node, cost, out.preemption);
   return out;
 }
 

@@ -177,9 +177,12 @@ struct NodePreemption {
   model::Verdict verdict;
   Preemption preemption;
 };
+struct NodeAsked {
+  model::NodeId node;
+  Evictions evictions = Evictions::kOfLowerPriority;
+};
 [[nodiscard]] NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
-                                              model::PodId preemptor, model::NodeId node,
-                                              PreemptionScratch& scratch,
-                                              Evictions evictions = Evictions::kOfLowerPriority);
+                                              model::PodId preemptor, NodeAsked asked,
+                                              PreemptionScratch& scratch);
 
 }  // namespace berth::place

@@ -366,7 +366,7 @@ void Compare(const Cluster& c, Evictions evictions) {
   for (size_t n = 0; n < c.nodes.size(); ++n) {
     const Candidate want = AskTwin(c, static_cast<int>(n), evictions);
     const NodePreemption got =
-        FindPreemptionOn(state, evaluator, pod, state.FindNode(NodeName(n)), scratch, evictions);
+        FindPreemptionOn(state, evaluator, pod, {state.FindNode(NodeName(n)), evictions}, scratch);
     constexpr const char* kAnswers[] = {"helps", "not helpful", "no victims", "refused"};
     if (kAnswers[static_cast<size_t>(got.answer)] != want.answer ||
         VictimNames(state, got.preemption) != want.victims ||
@@ -420,7 +420,7 @@ RC_GTEST_PROP(PreemptTest, SeveralAreTheCheapestInTheirOrder, ()) {
   for (uint32_t row = 0; row < state.nodes().size(); ++row) {
     const model::NodeId n{row};
     if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
-    const NodePreemption there = FindPreemptionOn(state, Evaluator(), pod, n, scratch);
+    const NodePreemption there = FindPreemptionOn(state, Evaluator(), pod, {n}, scratch);
     if (there.answer != PreemptionAnswer::kHelps) continue;
     const auto priced = PriceOf(state, Evaluator(), pod, there.preemption, scratch);
     if (!priced) continue;  // Its refusal stands before evictions.

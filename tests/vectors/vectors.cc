@@ -497,7 +497,7 @@ class PreemptionCheck {
     for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
       const std::string name = NodeName(model::NodeId{row});
       const place::NodePreemption got =
-          place::FindPreemptionOn(state_, evaluator_, pod_, model::NodeId{row}, scratch_, kAll);
+          place::FindPreemptionOn(state_, evaluator_, pod_, {model::NodeId{row}, kAll}, scratch_);
       report_.Check("preemption: answers of nodes", Text(got),
                     potential.contains(name) ? Wanted(wanted, name) : "not helpful");
     }
