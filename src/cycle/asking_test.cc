@@ -399,6 +399,19 @@ TEST_F(AskingAboutVictims, NobodyIsEvictedBeforeExtendersPermitIt) {
   EXPECT_THAT(Cycle(), ElementsAre("p -> n1"));
 }
 
+// Goal: nor by upstream's rule, which takes who is being deleted for a victim like any other.
+// Method: waiting for n1 evicts nobody, so nobody is asked; upstream's rule would evict "low".
+TEST_F(Asking, NobodyIsEvictedUnaskedAsUpstreamEither) {
+  engine_ = Engine({.preemption = true, .queries_max = kQueriesMax, .compat = true});
+  Node("n1");
+  Node("n2");
+  Put({.name = "leaves", .cpu = 900, .priority = 5, .terminating = true}, "n1");
+  Put({.name = "low", .cpu = 900, .priority = 1}, "n2");
+  Ask({.name = "p", .cpu = 1000, .priority = 10, .asks_about_victims = true});
+  EXPECT_THAT(Cycle(), IsEmpty());
+  EXPECT_THAT(Evicted(), ElementsAre("n1:"));
+}
+
 TEST_F(AskingAboutVictims, OfNodesThatArePermittedTheCheapestIsTaken) {
   AskIt();
   EXPECT_THAT(Cycle(), ElementsAre(kQuestion));

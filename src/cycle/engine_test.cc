@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cycle/test_cluster.h"
+#include "cycle/test_examples.h"
 #include "cycle/test_naive.h"
 #include "cycle/test_volumes.h"
 #include "cycle/why.h"
@@ -251,6 +252,7 @@ class History {
         break;
       case 4:
         pod.terminating = OneIn(2);
+        pod.marked = OneIn(3);
         break;
       case 5:
         pod.finished = OneIn(3);
@@ -359,22 +361,6 @@ RC_GTEST_PROP(EngineTest, AlsoWhenBoundedAndShortOfMemory, ()) {
 
 // ---- By example ---------------------------------------------------------------------------------
 
-class Examples : public ::testing::Test {
- protected:
-  void Node(const TestNode& node) { engine.Apply(FactsOf(engine.vocabulary(), node)); }
-  void Pod(const TestPod& pod) { engine.Apply(FactsOf(engine.vocabulary(), pod)); }
-  model::Plan Cycle(int64_t at_ms = 0) { return engine.Cycle(Instant{at_ms * 1'000'000}); }
-  std::string Printed(int64_t at_ms = 0) { return Print(Cycle(at_ms), engine.state()); }
-  Engine engine;
-};
-
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-class PreemptingExamples : public Examples {
- protected:
-  PreemptingExamples() { engine = Engine({.preemption = true}); }
-};
-
 // Goal: a fixed point: after a cycle that is done, more cycles do nothing and none is asked for.
 // C05, C16: what can't be placed makes no work.
 TEST_F(Examples, NothingIsDoneWithoutAnEvent) {
@@ -453,179 +439,6 @@ TEST_F(Examples, WhoAsksForNoCpuNeedsNone) {
   EXPECT_EQ(Cycle().binds.size(), 0u);
   engine.Apply(model::PodRemove{.uid = "uid-other"});
   EXPECT_EQ(Printed(20'000).substr(0, 24), "bind default/idle -> n1 ");
-}
-
-// Goal: a promise that is kept on another device than the one it was of leaves that one to others.
-// Method: the holder waits for who leaves the second device, and finds room on the first; who wants
-// a whole one may evict what is left on the second then.
-TEST_F(PreemptingExamples, APromiseThatIsKeptElsewhereLeavesItsDevice) {
-  Node({.name = "n1", .cpu = 9000, .gpus = 2});
-  std::vector<TestPod> pods = {
-      {.name = "first", .priority = 5, .gpu_milli = 700},
-      {.name = "low", .created = 1, .gpu_milli = 400},
-      {.name = "leaves", .priority = 5, .created = 2, .gpu_milli = 400},
-      {.name = "beside", .priority = 5, .created = 3, .gpu_milli = 250},
-  };
-  for (TestPod& pod : pods) {
-    Pod(pod);
-    Cycle();
-    pod.node = "n1";
-    pod.terminating = pod.name == "leaves";
-    Pod(pod);
-  }
-  Pod({.name = "holder", .priority = 1, .gpu_milli = 300});
-  Pod({.name = "whole", .priority = 1, .created = 1, .gpu_milli = 1000});
-  EXPECT_EQ(FirstLine(Printed()), "promise default/holder -> n1");
-  while (engine.wake_at() == Instant{}) Cycle();
-  engine.Apply(model::PodRemove{.uid = "uid-beside"});
-  EXPECT_TRUE(Printed(1).starts_with("bind default/holder -> n1 "));
-  EXPECT_EQ(engine.CountMissedWakes(), 0u);
-  EXPECT_EQ(FirstLine(Printed(20'000)), "promise default/whole -> n1  evicts default/low");
-  EXPECT_EQ(engine.counters().missed_wakes, 0u);
-}
-
-// Goal: who waits is looked at when what it may evict, with what has left, is enough. Method: what
-// leaves n1 is too little by itself; the rest is an eviction of a lower priority away.
-TEST_F(PreemptingExamples, RoomThatCameCountsWithWhatCanBeEvicted) {
-  Node({.name = "n1", .cpu = 1000});
-  Pod({.name = "low", .cpu = 200, .priority = 1, .node = "n1"});
-  Pod({.name = "equal", .cpu = 500, .priority = 10, .node = "n1"});
-  Pod({.name = "another", .cpu = 300, .priority = 10, .node = "n1"});
-  Pod({.name = "waits", .cpu = 500, .priority = 10});
-  EXPECT_EQ(Cycle().preemptions.size(), 0u);
-  engine.Apply(model::PodRemove{.uid = "uid-another"});
-  EXPECT_EQ(Cycle(1).preemptions.size(), 1u);
-}
-
-// Goal: of those who wait each is looked at by what it may evict itself. Method: two wait, and only
-// the more important may evict what is left on the node when the most important leaves.
-TEST_F(PreemptingExamples, WhatTheMostImportantMayEvictCounts) {
-  Node({.name = "n1", .cpu = 1000});
-  Pod({.name = "most", .cpu = 300, .priority = 200, .node = "n1"});
-  Pod({.name = "middle", .cpu = 600, .priority = 50, .node = "n1"});
-  Pod({.name = "important", .cpu = 900, .priority = 100});
-  Pod({.name = "unimportant", .cpu = 600, .priority = 10});
-  EXPECT_EQ(Cycle().preemptions.size(), 0u);
-  engine.Apply(model::PodRemove{.uid = "uid-most"});
-  const model::Plan plan = Cycle(1);
-  ASSERT_EQ(plan.preemptions.size(), 1u);
-  EXPECT_EQ(engine.state().NameOf(plan.preemptions[0].node_name), "n1");
-}
-
-class PreemptingAsUpstream : public Examples {
- protected:
-  PreemptingAsUpstream() { engine = Engine({.preemption = true, .compat = true}); }
-};
-
-// Goal: who is being deleted is room that comes, and a victim like any other only for upstream.
-// Method: waiting for n1 costs nobody anything, but there the victim is more important than on n2.
-TEST_F(PreemptingExamples, WhoIsDeletedIsRoomThatComes) {
-  const auto come = [&] {
-    Node({.name = "n1", .cpu = 1000});
-    Node({.name = "n2", .cpu = 1000});
-    Pod({.name = "leaves", .cpu = 900, .priority = 5, .node = "n1", .terminating = true});
-    Pod({.name = "low", .cpu = 900, .priority = 1, .node = "n2"});
-    Pod({.name = "p", .cpu = 1000, .priority = 10});
-    return FirstLine(Printed());
-  };
-  EXPECT_EQ(come(), "promise default/p -> n1");
-  engine = Engine({.preemption = true, .compat = true});
-  EXPECT_EQ(come(), "promise default/p -> n2  evicts default/low");
-}
-
-TEST_F(PreemptingAsUpstream, WhoIsDeletedIsNotEvictedAgain) {
-  Node({.name = "n1", .cpu = 1000});
-  Node({.name = "n2", .cpu = 1000});
-  Pod({.name = "leaves", .cpu = 900, .priority = 1, .node = "n1", .terminating = true});
-  Pod({.name = "low", .cpu = 900, .priority = 5, .node = "n2"});
-  Pod({.name = "p", .cpu = 1000, .priority = 10});
-  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1");
-  EXPECT_EQ(Cycle(1).preemptions.size(), 0u);
-  engine.Apply(model::PodRemove{.uid = "uid-leaves"});
-  EXPECT_TRUE(Printed(2).starts_with("bind default/p -> n1 "));
-}
-
-// Goal: who waits for victims of an earlier life is told so. Method: a nomination, a victim that was
-// marked and leaves, and no row that says for whom.
-TEST_F(PreemptingExamples, WhoWaitsForVictimsThatLeaveIsToldSo) {
-  Node({.name = "n1", .cpu = 1000});
-  Pod({.name = "leaves",
-       .cpu = 900,
-       .priority = 1,
-       .node = "n1",
-       .terminating = true,
-       .marked = true});
-  Pod({.name = "p", .cpu = 1000, .priority = 10, .nominated = "n1"});
-  const model::Plan plan = Cycle();
-  EXPECT_EQ(plan.preemptions.size(), 0u);
-  ASSERT_EQ(plan.refusals.size(), 1u);
-  EXPECT_EQ(plan.refusals[0].preemption->bar, model::PreemptionBar::kVictimsTerminating);
-  EXPECT_FALSE(Cycle(1).more);
-}
-
-// Goal: room of one who is no less important counts when it comes, as ever. Method: upstream finds
-// nobody to evict.
-TEST_F(PreemptingAsUpstream, RoomThatComesIsPromisedWhoeverLeaves) {
-  Node({.name = "n1", .cpu = 1000});
-  Pod({.name = "leaves", .cpu = 900, .priority = 10, .node = "n1", .terminating = true});
-  Pod({.name = "p", .cpu = 1000, .priority = 10});
-  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1");
-  EXPECT_FALSE(Cycle(1).more);
-}
-
-// Goal: no promise is made that is taken back at once. Method: "p" is to be with "web" of whom one
-// leaves, who is no less important, and one could be evicted: upstream evicts "large" beside them.
-// Without all of them nobody is left to be with.
-TEST_F(PreemptingAsUpstream, AChoiceThatCannotBeKeptIsNotMade) {
-  Node({.name = "a1", .cpu = 1000, .labels = {{"zone", "a"}}});
-  const std::vector<std::pair<std::string, std::string>> web = {{"app", "web"}};
-  Pod({.name = "leaves", .priority = 10, .node = "a1", .terminating = true, .labels = web});
-  Pod({.name = "low", .node = "a1", .labels = web});
-  Pod({.name = "large", .cpu = 700, .node = "a1"});
-  Pod({.name = "p", .cpu = 500, .priority = 10, .affinity = {{.key = "zone", .app = "web"}}});
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(Cycle(i).preemptions.size(), 0u);
-  EXPECT_FALSE(Cycle(5).more);
-}
-
-// Goal: evictions are not left undone because upstream miscounts. Method: of zone a "leaves" does
-// not count for the constraint any more, yet upstream takes it away from who does, and would wait
-// for it alone, after which "stays" still keeps the pod away.
-TEST_F(PreemptingAsUpstream, WhatMiscountsForSpreadIsFoundAsEver) {
-  Node({.name = "a1", .cpu = 1000, .labels = {{"zone", "a"}}});
-  Node({.name = "b1", .cpu = 100, .labels = {{"zone", "b"}}});
-  TestPod pod{.name = "leaves", .cpu = 500, .node = "a1", .labels = {{"app", "web"}}};
-  pod.terminating = true;
-  Pod(pod);
-  pod.name = "stays";
-  pod.terminating = false;
-  Pod(pod);
-  Pod({.name = "p",
-       .cpu = 500,
-       .priority = 10,
-       .labels = {{"app", "web"}},
-       .spread = {{.key = "zone", .app = "web"}}});
-  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> a1  evicts default/stays");
-}
-
-// Goal: who could be evicted is summed up before anyone asks, at most once a second, and not for a
-// question again. Method: how often a node was looked at; pods that come to n1 leave it behind.
-TEST_F(PreemptingExamples, WhatCouldBeEvictedIsSummedUpBeforeAnyoneAsks) {
-  Node({.name = "n1", .cpu = 2000});
-  Node({.name = "n2", .cpu = 1000});
-  Pod({.name = "a", .cpu = 600, .node = "n1"});
-  Pod({.name = "b", .cpu = 600, .node = "n2"});
-  Cycle();
-  EXPECT_EQ(engine.nodes_summed_up(), 2u);
-  Pod({.name = "c", .cpu = 1400, .priority = 5, .node = "n1"});
-  Cycle(999);
-  EXPECT_EQ(engine.nodes_summed_up(), 2u);
-  Cycle(1000);
-  EXPECT_EQ(engine.nodes_summed_up(), 3u);
-  Pod({.name = "asks", .cpu = 1000, .priority = 10});
-  const model::Plan plan = Cycle(1001);
-  ASSERT_EQ(plan.preemptions.size(), 1u);
-  EXPECT_EQ(engine.state().NameOf(plan.preemptions[0].node_name), "n2");
-  EXPECT_EQ(engine.nodes_summed_up(), 3u);
 }
 
 // Goal: C14, an event between the attempt and the parking is not lost. Method: the plan is out, its

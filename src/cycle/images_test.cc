@@ -5,19 +5,14 @@
 
 #include "cycle/engine.h"
 #include "cycle/test_cluster.h"
+#include "cycle/test_examples.h"
 
 // What images cost the cycle, and what it must not miss of them. EngineTest's histories have images,
 // too.
 namespace berth::cycle {
 namespace {
 
-class ImagesTest : public ::testing::Test {
- protected:
-  void Node(const TestNode& node) { engine.Apply(FactsOf(engine.vocabulary(), node)); }
-  void Pod(const TestPod& pod) { engine.Apply(FactsOf(engine.vocabulary(), pod)); }
-  model::Plan Cycle(int64_t at_ms = 0) { return engine.Cycle(Instant{at_ms * 1'000'000}); }
-  Engine engine;
-};
+class ImagesTest : public Examples {};
 
 // Goal: images that are nowhere cost nothing. Method: pods that differ in their images alone wait in
 // one line and are placed by one look at the nodes, as if they had none.
