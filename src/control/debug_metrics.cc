@@ -115,7 +115,7 @@ void WaitingMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const auto by = [&](model::TouchKinds kind) {
     return woken.at(static_cast<size_t>(std::countr_zero(kind)));
   };
-  came("active", "NodeFreed", by(model::kTouchFreed));
+  came("active", "NodeFreed", by(model::kTouchFreed) + by(model::kTouchEvictable));
   came("active", "NodeAdd", by(model::kTouchAdded));
   came("active", "NodeUpdateNodeLabel", by(model::kTouchLabels));
   came("active", "NodeUpdateNodeTaint", by(model::kTouchTaints) + by(model::kTouchUnschedulable));

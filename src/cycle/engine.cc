@@ -158,7 +158,7 @@ void Engine::ServeWorkloads(Instant now, bool admit, Plan& plan) {
   const size_t relieved = state_.relieved_queues().size();
   admissions_.Serve(state_, now, options_.attempts_per_cycle_max, placer, plan);
   // Nobody is evicted who was never bound.
-  if (!options_.faults.bind_victims && TakeBackBinds(plan.evicted, plan)) {
+  if (!options_.faults.bind_victims && !TakeBackBinds(plan.evicted, plan).empty()) {
     std::erase_if(plan.evicted,
                   [&](PodId pod) { return !state_.pods().at(pod).evicted_for.valid(); });
   }
@@ -720,8 +720,9 @@ void Engine::RefreshReports(Instant now) {
     if (x.refresh_at != y.refresh_at) return x.refresh_at < y.refresh_at;
     return WaitingLines::PodBefore(state_, x.head, y.head);
   };
-  // Nodes are asked twice where pods may be evicted.
-  const uint64_t asked = uint64_t{state_.nodes().size()} * (options_.preemption ? 2 : 1);
+  // Nodes are asked twice where pods may be evicted, and once more as upstream.
+  const uint64_t times = !options_.preemption ? 1 : state_.compat() ? 3 : 2;
+  const uint64_t asked = uint64_t{state_.nodes().size()} * times;
   const size_t share = kRefreshNodesMax / (asked + 1) + 1;
   const auto last = static_cast<std::ptrdiff_t>(std::min(due.size(), share));
   std::ranges::partial_sort(due, due.begin() + last, before);

@@ -321,7 +321,9 @@ class Engine {
   [[nodiscard]] bool GroupIsNext(model::GroupId group, LineId line) const;
   void ServeGroup(model::GroupId group, Instant now, model::Plan& plan);
   std::optional<model::Refusal> TryGang(model::GroupId group, model::Plan& plan);
-  bool ReserveGang(model::GroupId group, model::Refusal& why, model::Plan& plan);
+  std::vector<model::PodId> ReserveGang(model::GroupId group, model::Refusal& why,
+                                        model::Plan& plan);
+  void DecideAgain(std::span<const model::PodId> pods, model::Plan& plan);
   Ahead LookAhead(model::GroupId group, model::Refusal& why, model::Plan& plan);
   // Whether pods are evicted for those of its profile, and for it.
   [[nodiscard]] bool Preempts(model::PodId pod) const;
@@ -442,11 +444,10 @@ class Engine {
   [[nodiscard]] bool OverdueWouldDo(model::PodId pod, model::NodeId n) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
   [[nodiscard]] std::optional<place::Preemption> FindPreemptionAsUpstream(model::PodId pod) const;
-  [[nodiscard]] bool CanBePromised(model::PodId pod, place::Preemption& found) const;
   void SumUpAhead(Instant now);
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   [[nodiscard]] bool BindsAny(std::span<const model::PodId> victims, const model::Plan& plan) const;
-  bool TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
+  std::vector<model::PodId> TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
   [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;
   void SetGraceTimer(model::PodId pod);
@@ -507,6 +508,7 @@ class Engine {
   Scratch scratch_;
   // What place::FindPreemption derives from the state and catches up with: changes no decision.
   mutable place::PreemptionScratch preemption_scratch_;
+  mutable place::PreemptionScratch upstreams_scratch_;  // Of who leaves, too.
   Instant next_sum_up_;  // When to catch up before anyone asks; no decision hangs on it.
 };
 

@@ -273,6 +273,8 @@ class History {
   void ApplyOutcome() {
     const std::string uid = PodUid(PodIndex());
     if (OneIn(3)) return engine.Apply(model::BindRead{.uid = uid, .at = now});
+    if (options_.preemption && OneIn(4))
+      return engine.Apply(model::EvictionRefused{.uid = uid, .code = 429, .at = now});
     engine.Apply(model::BindOutcome{.uid = uid,
                                     .outcome = static_cast<model::WriteOutcome>(Draw(0, 5)),
                                     .code = 422,

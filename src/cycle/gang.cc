@@ -251,14 +251,22 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   groups_for_quota_.erase(g);
   if (AskMembers(g, /*all=*/false, now, plan)) return groups_.Remove(g);
   std::optional<model::Refusal> why;
-  do {
+  std::vector<PodId> taken_back;
+  while (true) {
     why = TryGang(g, plan);
     if (!why) {
       state_.SetFutile(g, false);
       return SyncGroup(g);
     }
-    if (AskMembers(g, /*all=*/true, now, plan)) return groups_.Remove(g);
-  } while (!ReserveGang(g, *why, plan));
+    if (AskMembers(g, /*all=*/true, now, plan)) {
+      groups_.Remove(g);
+      return DecideAgain(taken_back, plan);
+    }
+    const std::vector<PodId> stood_in_its_way = ReserveGang(g, *why, plan);
+    if (stood_in_its_way.empty()) break;
+    taken_back.insert(taken_back.end(), stood_in_its_way.begin(), stood_in_its_way.end());
+  }
+  if (!why->gang->promised) DecideAgain(taken_back, plan);
   state_.NoteAttempt(g, now);
   if (!why->gang->promised) why->gang->most = gang::MostOf(state_, g, empty_places());
   const bool never = RefusedForever(*why);
@@ -304,9 +312,9 @@ Engine::Ahead Engine::LookAhead(GroupId g, model::Refusal& why, Plan& plan) {
   return ahead;
 }
 
-// What the gang waits for becomes its own, all of it or nothing. False: decisions of this plan
-// stood in its way and were taken back, so there may be room now.
-bool Engine::ReserveGang(GroupId g, model::Refusal& why, Plan& plan) {
+// What the gang waits for becomes its own, all of it or nothing. Those pods that this plan bound in
+// its way and that were taken back: where there are any, there may be room now.
+std::vector<PodId> Engine::ReserveGang(GroupId g, model::Refusal& why, Plan& plan) {
   std::vector<Outranked> outranked;
   Ahead ahead;
   while (!ahead.reserved) {
@@ -320,9 +328,24 @@ bool Engine::ReserveGang(GroupId g, model::Refusal& why, Plan& plan) {
       if (KeepsPlaces(g) || !EndPlaces(g, plan)) break;
     }
   }
-  if (!ahead.unbinds.empty()) TakeBackBinds(ahead.unbinds, plan);
+  std::vector<PodId> taken_back;
+  if (!ahead.unbinds.empty()) taken_back = TakeBackBinds(ahead.unbinds, plan);
   GiveBack(outranked, ahead.nodes, plan);
-  return ahead.unbinds.empty();
+  return taken_back;
+}
+
+// Those that were taken back for a gang that found no places all the same: else it would be so
+// again in each cycle.
+void Engine::DecideAgain(std::span<const PodId> pods, Plan& plan) {
+  for (const PodId pod : pods) {
+    if (const GroupId g = state_.GroupOf(pod); g.valid() && groups_.contains(g)) {
+      if (!TryGang(g, plan)) SyncGroup(g);
+      continue;
+    }
+    if (!lines_.contains(pod) || state_.ShortFor(pod)) continue;
+    const Choice choice = state_.PromiseOf(pod).valid() ? ChooseAsPromised(pod) : Choose(pod);
+    if (choice.node.valid() && !MustAskAbout(pod, choice.node)) Decide(pod, choice, plan);
+  }
 }
 
 // On the nodes that the trial takes, who is promised the least important room.

@@ -215,8 +215,14 @@ place::Preemption Engine::FindPreemption(PodId pod) const {
   }
   if (const std::vector<model::NodeVictims>* permitted = PermittedVictims(pod))
     return FindPermittedPreemption(pod, *permitted);
+  // A choice of upstream's that can't be kept would be a promise that is made and taken back for
+  // ever: for topology spread it takes away who did not count, and of several who have a claim that
+  // is one pod's it takes one.
   std::optional<place::Preemption> upstreams = FindPreemptionAsUpstream(pod);
-  if (upstreams && CanBePromised(pod, *upstreams)) return std::move(*upstreams);
+  if (upstreams && upstreams->node.valid()) {
+    place::NodePreemption there = AskAboutEvictions(pod, upstreams->node);
+    if (there.answer == place::PreemptionAnswer::kHelps) return std::move(there.preemption);
+  }
   place::Preemption own =
       place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
   // In its words.
@@ -230,26 +236,8 @@ std::optional<place::Preemption> Engine::FindPreemptionAsUpstream(PodId pod) con
   if (!state_.compat() || state_.pods().at(pod).asks_about_victims) return std::nullopt;
   place::CatchUpPreemption(state_, options_.evaluator, preemption_scratch_);
   if (!preemption_scratch_.index.anyone_leaves()) return std::nullopt;
-  return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_,
+  return place::FindPreemption(state_, options_.evaluator, pod, upstreams_scratch_,
                                place::Evictions::kOfWhoLeavesToo);
-}
-
-// Whether upstream's choice is a promise that can be kept, and not one that is made and taken back
-// for ever: for topology spread upstream takes away who did not count, and of several who have a
-// claim that is one pod's it takes one. Leaves those as victims who don't leave anyway.
-bool Engine::CanBePromised(PodId pod, place::Preemption& found) const {
-  if (!found.node.valid() || !EvictionsHelp(pod, found.node)) return false;
-  std::erase_if(found.victims, [&](PodId victim) {
-    const ClaimId claim = state_.ClaimOf(victim);
-    return place::Leaves(state_.ledger().claim(claim), state_.pods().at(victim));
-  });
-  // Of those that upstream counts some may be of who leaves.
-  found.pdb_violations =
-      std::min(found.pdb_violations, static_cast<uint32_t>(found.victims.size()));
-  auto priced = place::PriceOf(state_, options_.evaluator, pod, found, preemption_scratch_);
-  if (!priced) return false;
-  found = std::move(priced->preemption);
-  return true;
 }
 
 void Engine::SumUpAhead(Instant now) {
@@ -276,9 +264,9 @@ bool Engine::BindsAny(std::span<const PodId> victims, const Plan& plan) const {
 }
 
 // Nothing of this plan's decisions is written yet: those about the victims are taken back, with all
-// of a group that was decided with one of them, and nobody is evicted who was never bound. Whether
-// there were any.
-bool Engine::TakeBackBinds(std::span<const PodId> victims, Plan& plan) {
+// of a group that was decided with one of them, and nobody is evicted who was never bound. Those
+// pods, in the order in which they were decided.
+std::vector<PodId> Engine::TakeBackBinds(std::span<const PodId> victims, Plan& plan) {
   std::vector<PodId> pods;
   for (const PodId victim : victims) {
     if (state_.pods().at(victim).write != model::WriteStage::kInFlight) continue;
@@ -291,23 +279,24 @@ bool Engine::TakeBackBinds(std::span<const PodId> victims, Plan& plan) {
     }
   }
   std::ranges::sort(pods);
-  const auto repeated = std::ranges::unique(pods);
-  pods.erase(repeated.begin(), repeated.end());
+  std::vector<PodId> taken;
   std::erase_if(plan.binds, [&](const model::BindDecision& bind) {
-    return std::ranges::binary_search(pods, bind.pod);
+    if (!std::ranges::binary_search(pods, bind.pod)) return false;
+    taken.push_back(bind.pod);
+    return true;
   });
-  for (const PodId pod : pods) {
+  for (const PodId pod : taken) {
     Apply(model::BindOutcome{.uid = std::string(state_.UidOf(state_.pods().at(pod).uid)),
                              .outcome = model::WriteOutcome::kNotSent});
   }
-  return !pods.empty();
+  return taken;
 }
 
 // The pod fits nowhere: the room of others becomes its own, if that helps; else says why not.
 Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   ++counters_.preemption_attempts;
   place::Preemption found = FindPreemption(pod);
-  while (!options_.faults.bind_victims && TakeBackBinds(found.victims, plan)) {
+  while (!options_.faults.bind_victims && !TakeBackBinds(found.victims, plan).empty()) {
     if (const Choice choice = Choose(pod); choice.node.valid()) {
       Decide(pod, choice, plan);
       return std::nullopt;
@@ -413,7 +402,8 @@ void Engine::EndGraces(Instant now) {
     const Timer timer = graces_.back();
     graces_.pop_back();
     // It may be of a pod that had the row before, or of a grace that was changed.
-    if (std::exchange(grace_of_[timer.pod.value], Instant{}) != timer.at) continue;
+    if (grace_of_[timer.pod.value] != timer.at) continue;
+    grace_of_[timer.pod.value] = Instant{};
     if (state_.pods().used(timer.pod) && state_.LeavesBy(timer.pod) != Instant{})
       state_.NoteOverdue(timer.pod);
   }

@@ -171,6 +171,87 @@ TEST_F(PreemptingAsUpstream, WhatMiscountsForSpreadIsFoundAsEver) {
   EXPECT_EQ(FirstLine(Printed()), "promise default/p -> a1  evicts default/stays");
 }
 
+// Goal: A09, who does not go is waited for until it is overdue and no longer. Method: its row was
+// another's whose own grace ends first.
+TEST_F(PreemptingExamples, AGraceOfWhoHadTheRowBeforeEndsNoOthers) {
+  Node({.name = "n1", .cpu = 1000});
+  Node({.name = "n2", .cpu = 1000});
+  Pod({.name = "low", .cpu = 1000, .node = "n2"});
+  Pod({.name = "first", .node = "n1", .terminating = true, .deadline = 30});
+  Cycle();
+  engine.Apply(model::PodRemove{.uid = "uid-first"});
+  Pod({.name = "stuck", .cpu = 1000, .node = "n1", .terminating = true, .deadline = 70});
+  Pod({.name = "p", .cpu = 1000, .priority = 10});
+  EXPECT_EQ(FirstLine(Printed(31'000)), "promise default/p -> n1");
+  for (const int64_t at_ms : {90'000, 129'000}) EXPECT_TRUE(Cycle(at_ms).preemptions.empty());
+  EXPECT_EQ(FirstLine(Printed(130'000)), "promise default/p -> n2  evicts default/low");
+}
+
+// Goal: who is promised a node and has room there is placed, whatever a gang would have. Method:
+// "a" may evict the holder and "b" may not: as long as the holder is not bound the gang takes its
+// binding back, in vain.
+TEST_F(PreemptingExamples, AGangTakesNobodysBindingBackInVain) {
+  Node({.name = "n1", .cpu = 1300});
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  Pod({.name = "a", .cpu = 500, .priority = 3, .group = "g"});
+  Pod({.name = "b", .cpu = 600, .priority = 2, .group = "g"});
+  Pod({.name = "holder", .cpu = 900, .priority = 2, .nominated = "n1"});
+  EXPECT_TRUE(Printed().starts_with("bind default/holder -> n1 "));
+}
+
+// Goal: whom evictions can help is woken. Method: "p" is to be beside "web", who may be evicted like
+// "large": without both there is nobody to be with. When the eviction of "web" is refused that of
+// "large" is enough.
+TEST_F(PreemptingExamples, WhoIsSparedIsSomebodyToBeWith) {
+  Node({.name = "n1", .cpu = 1000, .labels = {{"host", "n1"}}});
+  Pod({.name = "web", .node = "n1", .labels = {{"app", "web"}}});
+  Pod({.name = "large", .cpu = 700, .node = "n1"});
+  Pod({.name = "p", .cpu = 500, .priority = 10, .affinity = {{.key = "host", .app = "web"}}});
+  EXPECT_TRUE(Cycle().preemptions.empty());
+  engine.Apply(model::EvictionRefused{.uid = "uid-web", .code = 429, .at = Instant{}});
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+  EXPECT_EQ(FirstLine(Printed(1)), "promise default/p -> n1  evicts default/large");
+}
+
+// Goal: with compat upstream chooses the node; there nobody is evicted for whose room what leaves
+// is enough, and budgets count of the victims alone. Method: upstream would spare who leaves, who
+// is more important; then evict one who is in no budget beside one who is and leaves.
+TEST_F(PreemptingAsUpstream, OnTheNodeNobodyIsEvictedInVain) {
+  Node({.name = "n1", .cpu = 1000});
+  engine.Apply(model::BudgetUpsert{.key = "default/b",
+                                   .uid = "b",
+                                   .selector = {{.key = "app", .values = {"web"}}},
+                                   .allowed = 0});
+  Pod({.name = "leaves",
+       .cpu = 500,
+       .priority = 5,
+       .node = "n1",
+       .terminating = true,
+       .labels = {{"app", "web"}}});
+  Pod({.name = "low", .cpu = 500, .priority = 1, .node = "n1"});
+  const Engine before = engine;
+  Pod({.name = "p", .cpu = 500, .priority = 10});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1");
+  engine = before;
+  Pod({.name = "p", .cpu = 1000, .priority = 10});
+  const model::Plan plan = Cycle();
+  ASSERT_EQ(plan.preemptions.size(), 1u);
+  EXPECT_EQ(plan.preemptions[0].victims.size(), 1u);
+  EXPECT_EQ(plan.preemptions[0].pdb_violations, 0u);
+}
+
+// Goal: who does not go is no victim of upstream's choice either. Method: it would be the cheapest.
+TEST_F(PreemptingAsUpstream, WhoIsOverdueIsNoVictim) {
+  for (const char* name : {"n1", "n2", "n3"}) Node({.name = name, .cpu = 1000});
+  Pod({.name = "stuck", .cpu = 900, .node = "n1", .terminating = true, .deadline = 30});
+  Cycle();
+  Cycle(90'000);
+  Pod({.name = "leaves", .cpu = 900, .priority = 5, .node = "n2", .terminating = true});
+  Pod({.name = "low", .cpu = 900, .priority = 1, .node = "n3"});
+  Pod({.name = "p", .cpu = 1000, .priority = 10});
+  EXPECT_EQ(FirstLine(Printed(91'000)), "promise default/p -> n3  evicts default/low");
+}
+
 // Goal: who could be evicted is summed up before anyone asks, at most once a second, and not for a
 // question again. Method: how often a node was looked at; pods that come to n1 leave it behind.
 TEST_F(PreemptingExamples, WhatCouldBeEvictedIsSummedUpBeforeAnyoneAsks) {

@@ -27,6 +27,11 @@ inline constexpr model::ReasonMask kOfOtherPods =
     mask |= MaskOf(ReasonKind::kPorts) | MaskOf(ReasonKind::kInsufficient) |
             MaskOf(ReasonKind::kDevices) | model::kRefusedByVolumesInUse;
   }
+  // Those, if they may be evicted, and what others refuse who may.
+  if ((kinds & model::kTouchEvictable) != 0) {
+    mask |= MaskOf(ReasonKind::kPorts) | MaskOf(ReasonKind::kInsufficient) |
+            MaskOf(ReasonKind::kDevices) | model::kRefusedByVolumesInUse | kOfOtherPods;
+  }
   if ((kinds & model::kTouchVolumes) != 0) mask |= MaskOf(ReasonKind::kVolumeLimit);
   if ((kinds & model::kTouchLabels) != 0)
     mask |= MaskOf(ReasonKind::kAddedAffinity) | MaskOf(ReasonKind::kAffinity) |

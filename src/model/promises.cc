@@ -148,7 +148,8 @@ void State::ApplyRefused(const EvictionRefused& facts) {
   doubtful_.insert(pod.uid);
   changed_pods_.push_back(id);
   Keep(id);
-  TouchNodeOf(id, kTouchTaken);
+  // Who is to be beside it may evict others there now.
+  TouchNodeOf(id, kTouchEvictable);
   if (const WorkloadId workload = workloads_.FindUid(preemptor); workload.valid()) {
     EndQuotaPromise(workload, Cause::kWriteRefused);
     changed_workloads_.push_back(workload);
@@ -205,7 +206,7 @@ bool State::GoesAfterOthers(OwnerId uid) const {
 
 void State::EndSparing(PodId id) {
   pods_.mutable_at(id).spared_until = Instant{};
-  TouchNodeOf(id, kTouchFreed);
+  TouchNodeOf(id, kTouchEvictable);
 }
 
 void State::EndSparing(WorkloadId id) {
@@ -260,7 +261,7 @@ void State::NoteOverdue(PodId id) {
   SettleClaims(id);
   NoteSlot(id);
   // Others may evict it now.
-  if (!pod.terminating) TouchNodeOf(id, kTouchFreed);
+  if (!pod.terminating) TouchNodeOf(id, kTouchEvictable);
 }
 
 // Who stays with its workload, or leaves with it by a decision that is yet to be written.

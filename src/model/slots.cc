@@ -268,7 +268,7 @@ void State::PutPods(Transaction& t, WorkloadId id) {
     // Who stays may be evicted by others.
     const bool stayed =
         ledger_.claim(charged).state == ClaimState::kReleasing && claim.state == ClaimState::kHeld;
-    if (stayed) touches_.Add(claim.account.node(), kTouchFreed);
+    if (stayed) touches_.Add(claim.account.node(), kTouchEvictable);
     t.Change(charged, claim);
     Share(t, pod);
   }

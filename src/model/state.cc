@@ -407,9 +407,8 @@ void State::ApplyPod(const PodUpsert& facts) {
   pod.asks_about_victims = facts.asks && facts.asks_about_victims;
   if (Assign(pod.looks, facts.looks) || !facts.asks) verdicts_.Erase(pod.uid);
   TakeAsTold(facts, pod);
-  // Whom an eviction on the node takes first depends on it, but for who is evicted.
-  if (Assign(pod.disrupted, facts.disrupted) && !pod.evicted_for.valid())
-    TouchNodeOf(id, kTouchTaken);
+  // Whom an eviction on the node takes first depends on it.
+  if (Assign(pod.disrupted, facts.disrupted)) TouchNodeOf(id, kTouchTaken);
   const KeyId group = facts.group.empty() ? KeyId{} : keys_.Acquire(facts.group);
   const KeyId group_before = std::exchange(pod.group, group);
   pod.role = facts.role;

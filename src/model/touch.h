@@ -30,7 +30,9 @@ inline constexpr TouchKinds kTouchReady = 1 << 10;
 inline constexpr TouchKinds kTouchKept = 1 << 11;
 // What is attached there, or may be, is another, as objects say.
 inline constexpr TouchKinds kTouchVolumes = 1 << 12;
-inline constexpr uint32_t kTouchKindsCount = 13;
+// Whom evictions there may take are others: one is spared, or no longer.
+inline constexpr TouchKinds kTouchEvictable = 1 << 13;
+inline constexpr uint32_t kTouchKindsCount = 14;
 
 struct Touch {
   NodeId node;

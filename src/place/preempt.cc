@@ -131,7 +131,6 @@ class Search {
   // help. It is exact when nothing can be evicted. REQUIRES: no fixed refusal.
   [[nodiscard]] std::optional<Cost> BoundOf(NodeId n) const {
     Cost bound{.rank = state_.nodes().rank(n)};
-    if (!SumsCover(n)) return bound;
     const Room room = RoomOf(n);
     const std::span<const VictimIndex::Band> bands = LowerBands(n);
     if (bands.empty()) return Fits(n, room) ? std::optional(bound) : std::nullopt;
@@ -162,11 +161,6 @@ class Search {
            std::ranges::all_of(requests_, [](const ResourceAmount& a) {
              return a.resource.value < VictimIndex::kResources;
            });
-  }
-
-  // Whether sums have all who may be evicted on the node: who leaves it is in none.
-  [[nodiscard]] bool SumsCover(NodeId n) const {
-    return !leaving_are_victims() || !scratch_.index.anyone_leaves(n);
   }
 
   // Whether what a node says hangs on others, too, or on what extenders said.
@@ -243,7 +237,7 @@ class Search {
 
   [[nodiscard]] bool MayEvict(const model::Claim& claim, const model::Pod& pod) const {
     if (claim.state == ClaimState::kHeld && model::MayBeEvicted(pod)) return true;
-    return leaving_are_victims() && Leaves(claim, pod);
+    return leaving_are_victims() && claim.state == ClaimState::kReleasing;
   }
 
   // Who leaves and is still counted.
@@ -557,6 +551,29 @@ class Search {
   PreemptionScratch& scratch_;
 };
 
+// Touched, too: memory that is new to the process costs the first question more than its answer.
+template <typename T>
+void MakeRoom(std::vector<T>& items, size_t count) {
+  if (items.capacity() >= count) return;
+  const size_t size = items.size();
+  items.resize(count);
+  items.resize(size);
+}
+
+void CatchUp(const model::State& state, const Evaluator& evaluator, Evictions evictions,
+             PreemptionScratch& scratch) {
+  if (scratch.known.size() != state.nodes().size()) scratch.known.clear();
+  scratch.index.CatchUp(state, evictions == Evictions::kOfWhoLeavesToo, [&](NodeId n) {
+    if (scratch.known.empty()) return;
+    scratch.known[n.value] = {};
+    scratch.fixed[n.value] =
+        evaluator.FixedRefusalOn(state, scratch.known_class, n, scratch.known_pin);
+  });
+  MakeRoom(scratch.known, state.nodes().size());
+  MakeRoom(scratch.fixed, state.nodes().size());
+  MakeRoom(scratch.bounds, state.nodes().size());
+}
+
 // What is known of the nodes for such a preemptor: all that did not change since it was found.
 void Recall(const model::State& state, const Evaluator& evaluator, const Preemptor& preemptor,
             Evictions evictions, PreemptionScratch& scratch) {
@@ -568,7 +585,7 @@ void Recall(const model::State& state, const Evaluator& evaluator, const Preempt
       scratch.known_evictions == evictions && scratch.known_group == preemptor.group &&
       scratch.known_heeds_all == preemptor.heeds_all_promises;
   if (!same) scratch.known.clear();
-  CatchUpPreemption(state, evaluator, scratch);
+  CatchUp(state, evaluator, evictions, scratch);
   if (same) return;
   scratch.known.assign(nodes_count, Known{});
   scratch.known_class = preemptor.class_id;
@@ -585,8 +602,7 @@ void CollectBounds(const model::State& state, const Search& search, PreemptionSc
   scratch.bounds.clear();
   for (uint32_t row = 0; row < scratch.known.size(); ++row) {
     Known& known = scratch.known[row];
-    // What sums don't cover is asked each time: marks on who leaves touch nothing.
-    if (known.state == Known::kNothing || !search.SumsCover(NodeId{row})) {
+    if (known.state == Known::kNothing) {
       known.state = Known::kNoHelp;
       if (scratch.fixed[row].kind == ReasonKind::kNone) {
         if (const std::optional<Cost> bound = search.BoundOf(NodeId{row}); bound.has_value())
@@ -611,7 +627,7 @@ void Explain(const model::State& state, Search& search, const PreemptionScratch&
     const FixedRefusal& fixed = scratch.fixed[row];
     model::Verdict verdict;
     Cost cost;
-    const bool from_sums = sums_tell_all && fixed.kind == ReasonKind::kNone && search.SumsCover(n);
+    const bool from_sums = sums_tell_all && fixed.kind == ReasonKind::kNone;
     const PreemptionAnswer answer =
         from_sums ? search.NoteFromSums(n, refusal.reasons) : search.Ask(n, fixed, verdict, cost);
     CHECK(answer != PreemptionAnswer::kHelps);
@@ -630,15 +646,6 @@ void Explain(const model::State& state, Search& search, const PreemptionScratch&
                                               : std::string_view(),
                       !reason.unresolvable);
   });
-}
-
-// Touched, too: memory that is new to the process costs the first question more than its answer.
-template <typename T>
-void MakeRoom(std::vector<T>& items, size_t count) {
-  if (items.capacity() >= count) return;
-  const size_t size = items.size();
-  items.resize(count);
-  items.resize(size);
 }
 
 // Over all nodes.
@@ -681,16 +688,7 @@ Preemption Find(const model::State& state, const Evaluator& evaluator, const Pre
 
 void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
                        PreemptionScratch& scratch) {
-  if (scratch.known.size() != state.nodes().size()) scratch.known.clear();
-  scratch.index.CatchUp(state, [&](NodeId n) {
-    if (scratch.known.empty()) return;
-    scratch.known[n.value] = {};
-    scratch.fixed[n.value] =
-        evaluator.FixedRefusalOn(state, scratch.known_class, n, scratch.known_pin);
-  });
-  MakeRoom(scratch.known, state.nodes().size());
-  MakeRoom(scratch.fixed, state.nodes().size());
-  MakeRoom(scratch.bounds, state.nodes().size());
+  CatchUp(state, evaluator, Evictions::kOfLowerPriority, scratch);
 }
 
 Preemptor PreemptorOf(const model::State& state, model::PodId pod) {

@@ -63,7 +63,8 @@ struct PreemptionCost {
 // Who may be evicted. Nobody: what leaves a node already has to do. Of lower priority: whoever does
 // not leave already, whose room comes anyway. Those who leave, too: as upstream, who is being
 // deleted is a victim like any other, and its room is nobody's as long as it is there
-// (docs/DEVIATIONS.md).
+// (docs/DEVIATIONS.md); but who does not go long after it should is neither. One scratch for both
+// in turns is summed up anew each time.
 enum class Evictions : uint8_t { kNone, kOfLowerPriority, kOfWhoLeavesToo };
 
 // Room that is used again from call to call, and an index of the state that is caught up with at

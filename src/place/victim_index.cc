@@ -6,11 +6,7 @@
 namespace berth::place {
 
 VictimIndex& VictimIndex::operator=(const VictimIndex& other) {
-  if (this == &other) return *this;
-  nodes_.clear();
-  leaving_nodes_ = 0;
-  position_ = 0;
-  summed_up_count_ = 0;
+  if (this != &other) *this = VictimIndex();
   return *this;
 }
 
@@ -41,9 +37,11 @@ void VictimIndex::SumUp(const model::State& state, model::NodeId n) {
     id = claim.next_in_account;
     const model::PodId pod = state.pods().FindUid(claim.owner);
     if (!pod.valid()) continue;
-    anyone_leaves = anyone_leaves || Leaves(claim, state.pods().at(pod));
-    if (claim.state != model::ClaimState::kHeld || !model::MayBeEvicted(state.pods().at(pod)))
-      continue;
+    const bool leaves = claim.state == model::ClaimState::kReleasing;
+    anyone_leaves = anyone_leaves || leaves;
+    const bool may_be_evicted =
+        claim.state == model::ClaimState::kHeld && model::MayBeEvicted(state.pods().at(pod));
+    if (!may_be_evicted && !(leaves && with_who_leaves_)) continue;
     auto band = std::ranges::lower_bound(bands, claim.priority, {}, &Band::priority);
     if (band == bands.end() || band->priority != claim.priority)
       band = bands.insert(band, Band{.priority = claim.priority});

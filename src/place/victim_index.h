@@ -12,16 +12,12 @@
 
 namespace berth::place {
 
-// Whether who has the claim is on its way out, also when that was long to be over.
-[[nodiscard]] constexpr bool Leaves(const model::Claim& claim, const model::Pod& pod) {
-  return claim.state == model::ClaimState::kReleasing || pod.terminating;
-}
-
 // What of a node could be evicted, summed up by priority: enough to tell how little an eviction
 // there can cost without a look at its claims. For FindPreemption.
 //
 // It follows the state by its touch log, so that claims that come and go cost nothing until someone
-// asks. It is no state: copies start fresh. REQUIRES: one state and its successors, and no
+// asks. It is of who is held, or of who leaves, too: when that changes, all nodes are summed up
+// anew. It is no state: copies start fresh. REQUIRES: one state and its successors, and no
 // transaction that is open.
 class VictimIndex {
  public:
@@ -30,7 +26,7 @@ class VictimIndex {
 
   static constexpr uint32_t kLatest = 8;
 
-  // The held claims of one priority on one node.
+  // The claims of one priority on one node.
   struct Band {
     int32_t priority = 0;
     uint32_t count = 0;
@@ -53,7 +49,9 @@ class VictimIndex {
   ~VictimIndex() = default;
 
   // O(claims of the nodes that were touched since the last call), which it calls `changed` for.
-  void CatchUp(const model::State& state, const auto& changed) {
+  void CatchUp(const model::State& state, bool with_who_leaves, const auto& changed) {
+    if (with_who_leaves_ != with_who_leaves) *this = VictimIndex();
+    with_who_leaves_ = with_who_leaves;
     for (const model::NodeId n : TakeTouched(state)) {
       SumUp(state, n);
       changed(n);
@@ -66,8 +64,7 @@ class VictimIndex {
   [[nodiscard]] std::span<const Band> BandsOf(model::NodeId n) const {
     return nodes_[n.value].bands;
   }
-  // Whether somebody leaves, who is in no band: there, or anywhere. REQUIRES: as above.
-  [[nodiscard]] bool anyone_leaves(model::NodeId n) const { return nodes_[n.value].anyone_leaves; }
+  // Whether a pod leaves any node. REQUIRES: as above.
   [[nodiscard]] bool anyone_leaves() const { return leaving_nodes_ > 0; }
 
  private:
@@ -79,6 +76,7 @@ class VictimIndex {
     bool anyone_leaves = false;
   };
   std::vector<OfNode> nodes_;
+  bool with_who_leaves_ = false;
   uint32_t leaving_nodes_ = 0;  // Nodes that somebody leaves.
   uint64_t position_ = 0;       // In the touch log.
   uint64_t summed_up_count_ = 0;
