@@ -295,25 +295,30 @@ std::vector<PodId> Engine::TakeBackBinds(std::span<const PodId> victims, Plan& p
 // The pod fits nowhere: the room of others becomes its own, if that helps; else says why not.
 Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   ++counters_.preemption_attempts;
-  place::Preemption found = FindPreemption(pod);
-  while (!options_.faults.bind_victims && !TakeBackBinds(found.victims, plan).empty()) {
-    if (const Choice choice = Choose(pod); choice.node.valid()) {
-      Decide(pod, choice, plan);
-      return std::nullopt;
-    }
-    found = FindPreemption(pod);
-  }
   std::vector<Outranked> outranked;
-  while (found.node.valid() && !state_.Promise(pod, found.node, found.devices, found.victims)) {
-    // A promise to a pod of lower priority counts on the same room. Without one it is what is kept
-    // for a group in a queue, which no pod takes.
-    const PodId least = LeastHolder(found.node, pod);
-    if (!least.valid()) {
-      found = {};
-      found.refusal.nodes_count = found.refusal.no_victims = state_.nodes().present_count();
+  place::Preemption found = FindPreemption(pod);
+  while (true) {
+    // Whoever of them this plan binds is evicted only where there is no room without them.
+    if (!options_.faults.bind_victims && !TakeBackBinds(found.victims, plan).empty()) {
+      if (const Choice choice = Choose(pod); choice.node.valid()) {
+        Decide(pod, choice, plan);
+        GiveBack(outranked, std::span(&choice.node, 1), plan);
+        return std::nullopt;
+      }
+    } else if (!found.node.valid() ||
+               state_.Promise(pod, found.node, found.devices, found.victims)) {
       break;
+    } else {
+      // A promise to a pod of lower priority counts on the same room. Without one it is what is
+      // kept for a group in a queue, which no pod takes.
+      const PodId least = LeastHolder(found.node, pod);
+      if (!least.valid()) {
+        found = {};
+        found.refusal.nodes_count = found.refusal.no_victims = state_.nodes().present_count();
+        break;
+      }
+      outranked.push_back(Outrank(least));
     }
-    outranked.push_back(Outrank(least));
     found = FindPreemption(pod);
   }
   GiveBack(outranked, std::span(&found.node, 1), plan);

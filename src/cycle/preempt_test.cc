@@ -199,6 +199,42 @@ TEST_F(PreemptingExamples, AGangTakesNobodysBindingBackInVain) {
   EXPECT_TRUE(Printed().starts_with("bind default/holder -> n1 "));
 }
 
+// Goal: a more important member of a gang may take what a pod is promised, whom the less important
+// ones heeded. Method: "mid" waits for its error backoff, so its promise stands; "low" is placed
+// by its own, "high" over mid's.
+TEST_F(PreemptingExamples, InAGangEachHeedsThePromisesOfItsOwnPriority) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "mid", .cpu = 700, .priority = 2, .nominated = "n1"});
+  Cycle();
+  engine.Apply(model::BindOutcome{.uid = "uid-mid",
+                                  .outcome = model::WriteOutcome::kRefused,
+                                  .code = 500,
+                                  .at = Instant{}});
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  Pod({.name = "low", .cpu = 100, .nominated = "n1", .group = "g"});
+  Pod({.name = "high", .cpu = 600, .priority = 3, .group = "g"});
+  const model::Plan plan = Cycle(1);
+  EXPECT_EQ(plan.binds.size(), 2u) << Print(plan, engine.state());
+}
+
+// Goal: nobody is bound and evicted by one decision. Method: "high" goes to n2 at first, which
+// "mid" is promised; with that promise taken back n1 costs less, where "low" was bound just now.
+TEST_F(PreemptingExamples, WhoIsBoundJustNowIsNotEvictedAfterAPromiseIsTakenBack) {
+  for (const char* name : {"n1", "n2"}) Node({.name = name, .cpu = 700});
+  Pod({.name = "blocker", .cpu = 700, .priority = 9, .node = "n1"});
+  Pod({.name = "victim", .cpu = 600, .priority = 2, .node = "n2"});
+  TestPod mid{.name = "mid", .cpu = 650, .priority = 3};
+  Pod(mid);
+  Cycle();
+  mid.nominated = "n2";
+  Pod(mid);
+  engine.Apply(model::PodRemove{.uid = "uid-blocker"});
+  Pod({.name = "low", .cpu = 100, .priority = 1, .nominated = "n1"});
+  Pod({.name = "high", .cpu = 650, .priority = 4});
+  EXPECT_EQ(FirstLine(Printed(2000)), "bind default/high -> n1  score 403 of 1 nodes");
+  EXPECT_EQ(engine.state().VictimsOf(engine.state().FindPod("uid-mid")).size(), 1u);
+}
+
 // Goal: whom evictions can help is woken. Method: "p" is to be beside "web", who may be evicted like
 // "large": without both there is nobody to be with. When the eviction of "web" is refused that of
 // "large" is enough.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -150,6 +151,10 @@ Amount Transaction::Unasked(AccountId account, ResourceId resource) const {
   return sum;
 }
 
+bool Transaction::Takes(const Operation& op) {
+  return op.after.owner.valid() && op.after.state != ClaimState::kReleasing;
+}
+
 std::vector<Transaction::Negative> Transaction::Negatives() const {
   std::vector<Negative> negatives;
   for (const Operation& op : log_) {
@@ -159,32 +164,76 @@ std::vector<Transaction::Negative> Transaction::Negatives() const {
     // Nobody's view: what the claim itself reserves counts too.
     const Viewer viewer{.owner = OwnerId{}, .priority = c.priority};
     for (const ResourceAmount& a : bundles_.View(bundles_.Asked(c.bundle))) {
-      Negative negative{.account = c.account, .resource = a.resource, .priority = c.priority};
       const Amount free = table.free(a.resource, c.account.row());
       const Amount future = ledger_.Future(c.account, a.resource, viewer, bundles_);
       if (free >= 0 && future >= 0) continue;
       const Amount unasked = Unasked(c.account, a.resource);
-      if (free + unasked < 0) negatives.push_back(negative);
+      Negative negative{.account = c.account,
+                        .resource = a.resource,
+                        .priority = c.priority,
+                        .amount = free + unasked,
+                        .takes = Takes(op)};
+      if (negative.amount < 0) negatives.push_back(negative);
       negative.future = true;
-      if (future + unasked < 0) negatives.push_back(negative);
+      negative.amount = future + unasked;
+      if (negative.amount < 0) negatives.push_back(negative);
     }
   }
   return negatives;
 }
 
+// Each owner once an account, as its last operation there has it.
+std::vector<Transaction::Taker> Transaction::Takers() const {
+  std::vector<Taker> takers;
+  for (const Operation& op : log_ | std::views::reverse) {
+    if (Takes(op) && !op.after.account.is_tree())
+      takers.push_back({op.after.owner, op.after.account, op.after.priority});
+  }
+  const auto who = [](const Taker& taker) { return std::pair(taker.owner, taker.account); };
+  std::ranges::stable_sort(takers, {}, who);
+  const auto again = std::ranges::unique(takers, {}, who);
+  takers.erase(again.begin(), again.end());
+  return takers;
+}
+
 // Physical: held and releasing. Future: held, and what is reserved, for viewers of no higher
 // priority.
-void Transaction::AddCharges(const Claim& claim, int sign, std::vector<Charge>& charges) const {
+void Transaction::AddCharges(const Claim& claim, int sign, std::span<const Taker> takers,
+                             std::vector<Charge>& charges) const {
   if (!claim.owner.valid() || claim.account.is_tree()) return;
   const bool reserved = claim.state == ClaimState::kReserved;
+  const int64_t seen_to = reserved ? claim.priority : std::numeric_limits<int64_t>::max();
+  const auto who = std::pair(claim.owner, claim.account);
+  const auto taker = std::ranges::lower_bound(
+      takers, who, {}, [](const Taker& t) { return std::pair(t.owner, t.account); });
+  const bool takes = taker != takers.end() && std::pair(taker->owner, taker->account) == who;
   for (const ResourceAmount& a : bundles_.View(claim.bundle)) {
     const Amount amount = sign * a.amount;
-    charges.push_back({.account = claim.account,
-                       .resource = a.resource,
-                       .priority = reserved ? claim.priority : std::numeric_limits<int64_t>::max(),
-                       .physical = reserved ? 0 : amount,
-                       .future = claim.state == ClaimState::kReleasing ? 0 : amount});
+    Charge charge{.account = claim.account,
+                  .resource = a.resource,
+                  .priority = seen_to,
+                  .physical = reserved ? 0 : amount,
+                  .future = claim.state == ClaimState::kReleasing ? 0 : amount};
+    charges.push_back(charge);
+    if (!takes) continue;
+    charge.priority = std::min(seen_to, taker->priority - 1);
+    charge.by_more_important = charge.future;
+    charge.physical = charge.future = 0;
+    charges.push_back(charge);
   }
+}
+
+std::vector<Transaction::Charge> Transaction::Charges() const {
+  const std::vector<Taker> takers = Takers();
+  std::vector<Charge> charges;
+  for (const Operation& op : log_) {
+    // Who takes room is held to what it asks, as it was let in by that; who leaves gives back all.
+    for (auto [claim, sign] : {std::pair(op.before, -1), std::pair(op.after, +1)}) {
+      if (Takes(op) && claim.owner.valid()) claim.bundle = bundles_.Asked(claim.bundle);
+      AddCharges(claim, sign, takers, charges);
+    }
+  }
+  return charges;
 }
 
 Amount Transaction::NetCharge() const {
@@ -197,29 +246,22 @@ Amount Transaction::NetCharge() const {
 std::optional<Amount> Transaction::NetNodeCharge() const {
   std::vector<Negative> negatives = Negatives();
   if (negatives.empty()) return std::nullopt;
-  std::vector<Charge> charges;
-  for (const Operation& op : log_) {
-    // Who takes room is held to what it asks, as it was let in by that; who leaves gives back all.
-    const bool takes = op.after.owner.valid() && op.after.state != ClaimState::kReleasing;
-    for (auto [claim, sign] : {std::pair(op.before, -1), std::pair(op.after, +1)}) {
-      if (takes && claim.owner.valid()) claim.bundle = bundles_.Asked(claim.bundle);
-      AddCharges(claim, sign, charges);
-    }
-  }
+  std::vector<Charge> charges = Charges();
   // By account and resource, what more viewers see first: one pass sums up for each viewer.
   const auto place = [](const auto& x) {
     return std::tuple(x.account, x.resource.value, -x.priority);
   };
   std::ranges::sort(negatives, {}, place);
   std::ranges::sort(charges, {}, place);
-  Amount most = std::numeric_limits<Amount>::min();
+  std::optional<Amount> most;
   Amount physical = 0;
   Amount future = 0;
+  Amount by_more_important = 0;
   const Negative* before = nullptr;
   auto charge = charges.begin();
   for (const Negative& n : negatives) {
     if (before == nullptr || before->account != n.account || before->resource != n.resource) {
-      physical = future = 0;
+      physical = future = by_more_important = 0;
       const auto first = std::tuple(n.account, n.resource.value);
       while (charge != charges.end() &&
              std::tuple(charge->account, charge->resource.value) < first) {
@@ -229,9 +271,12 @@ std::optional<Amount> Transaction::NetNodeCharge() const {
     for (; charge != charges.end() && place(*charge) <= place(n); ++charge) {
       physical += charge->physical;
       future += charge->future;
+      by_more_important += charge->by_more_important;
     }
-    most = std::max(most, n.future ? future : physical);
     before = &n;
+    const Amount without = n.future && n.takes ? by_more_important : 0;
+    const Amount charged = (n.future ? future : physical) - without;
+    if (n.amount + without < 0) most = std::max(most.value_or(charged), charged);
   }
   return most;
 }

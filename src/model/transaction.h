@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -53,15 +54,17 @@ class Transaction {
   [[nodiscard]] Checkpoint checkpoint() const { return Checkpoint{log_.size()}; }
   void RollbackTo(Checkpoint checkpoint);
 
-  // Keeps everything, and touches the nodes of what changed. With Cause::kDecided, checks that no
-  // physical free and no `future` that is negative got worse, of nodes and of queues, and no device
-  // or host port was given away twice, by claims that ask for it (BundleTable::Asked).
+  // Keeps everything, and touches the nodes of what changed. With Cause::kDecided, checks that
+  // NetCharge() is not above 0, and no device or host port was given away twice, by claims that ask
+  // for it (BundleTable::Asked).
   void Commit(Cause cause);
 
   // What of all this charges, on balance, an amount that is negative: the physical free, or the
   // `future` for the priority of a claim that was added or changed, of its account and resources.
-  // The most of these; not above 0 when nothing got worse. O(operations x log operations), and
-  // nearly always, when nothing is negative, O(operations x resources x claims reserved there).
+  // For one that takes room the `future` is that without what more important ones take there by
+  // this: they need not heed what it was promised, nor whom it heeded. The most of these; not above
+  // 0 when nothing got worse. O(operations x log operations), and nearly always, when nothing is
+  // negative, O(operations x resources x claims reserved there).
   // Of a queue: how much less is left to it, physically or in the future, than before all this;
   // O(operations x resources x levels).
   [[nodiscard]] Amount NetCharge() const;
@@ -77,16 +80,25 @@ class Transaction {
     AccountId account;
     ResourceId resource;
     int64_t priority = 0;
+    Amount amount = 0;
     bool future = false;
+    bool takes = false;
   };
   // What one claim charges an account: physically, and in the `future` of viewers of at most a
-  // priority.
+  // priority; and what of that more important ones take.
   struct Charge {
     AccountId account;
     ResourceId resource;
     int64_t priority = 0;
     Amount physical = 0;
     Amount future = 0;
+    Amount by_more_important = 0;
+  };
+  // Who takes room of an account.
+  struct Taker {
+    OwnerId owner;
+    AccountId account;
+    int64_t priority = 0;
   };
   // A queue that uses more than it may.
   struct Debt {
@@ -101,7 +113,11 @@ class Transaction {
   [[nodiscard]] std::optional<Amount> NetQuotaCharge() const;
   [[nodiscard]] std::vector<Debt> Debts() const;
   void ChargeQuota(const Claim& claim, int sign) const;
-  void AddCharges(const Claim& claim, int sign, std::vector<Charge>& charges) const;
+  [[nodiscard]] static bool Takes(const Operation& op);
+  [[nodiscard]] std::vector<Taker> Takers() const;
+  void AddCharges(const Claim& claim, int sign, std::span<const Taker> takers,
+                  std::vector<Charge>& charges) const;
+  [[nodiscard]] std::vector<Charge> Charges() const;
   void CheckDevices() const;
   void CheckPorts() const;
 
