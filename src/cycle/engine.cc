@@ -730,9 +730,10 @@ void Engine::RefreshReports(Instant now) {
   for (const LineId id : std::span(due.begin(), due.begin() + last)) {
     WhyNotResult why = WhyWaits(lines_.line(id).head, lines_.line(id).kind, std::nullopt);
     if (why.would_fit) {
-      // The next cycle may wake it for what this one did; else a wake-up was missed.
+      // The next cycle may wake it for what this one did; else a wake-up was missed. But nothing
+      // wakes it for those whom extenders permit to evict when they come to be there.
       if (lift_pending_) continue;
-      ++counters_.missed_wakes;
+      if (PermittedVictims(lines_.line(id).head) == nullptr) ++counters_.missed_wakes;
       lines_.Wake(state_, id, now, Line::kWide);
       continue;
     }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -287,8 +288,9 @@ class Engine {
   };
   // What came of looking for places to come.
   struct Ahead {
-    bool reserved = false;
-    std::vector<model::NodeId> nodes = {};   // Of what was reserved.
+    bool found = false;
+    std::vector<Reserved> reserved = {};
+    std::vector<model::PodId> kept = {};     // Who is promised its place already.
     model::PodId outranks = {};              // Whose promise is in the way.
     std::vector<model::PodId> unbinds = {};  // Victims, some of which are bound by this plan.
   };
@@ -324,7 +326,12 @@ class Engine {
   std::vector<model::PodId> ReserveGang(model::GroupId group, model::Refusal& why,
                                         model::Plan& plan);
   void DecideAgain(std::span<const model::PodId> pods, model::Plan& plan);
-  Ahead LookAhead(model::GroupId group, model::Refusal& why, model::Plan& plan);
+  Ahead LookAhead(model::GroupId group, std::span<const model::PodId> outranked,
+                  model::Refusal& why, const model::Plan& plan);
+  [[nodiscard]] bool TakesFromMoreImportant(std::span<const Reserved> reserved,
+                                            std::span<const model::PodId> outranked) const;
+  bool KeepAhead(model::GroupId group, const Ahead& ahead, std::span<const model::PodId> outranked,
+                 model::Refusal& why, model::Plan& plan);
   // Whether pods are evicted for those of its profile, and for it.
   [[nodiscard]] bool Preempts(model::PodId pod) const;
   [[nodiscard]] bool MayEvict(model::PodId pod) const;
@@ -332,7 +339,7 @@ class Engine {
   [[nodiscard]] bool CouldDo(model::GroupId group);
   [[nodiscard]] model::PodId LeastHolder(const Trial& trial) const;
   bool EndPlaces(model::GroupId group, model::Plan& plan);
-  void EndSpare(model::GroupId group, const Trial& trial, model::Plan& plan);
+  void EndSpare(model::GroupId group, const Ahead& ahead, model::Plan& plan);
   [[nodiscard]] bool KeepsPlaces(model::GroupId group) const;
   [[nodiscard]] bool IsOverPromised(model::GroupId group) const;
   void JudgeGangs(model::Plan& plan);
@@ -425,17 +432,9 @@ class Engine {
   [[nodiscard]] bool EvictionsKeepPromise(model::PodId pod) const;
   void RevokePromise(model::PodId pod, model::ReasonKind why, model::Plan& plan);
   void TellRevoked(model::PodId pod, model::Plan& plan);
-  // What a pod was promised before a more important one took it.
-  struct Outranked {
-    model::PodId pod;
-    model::NodeId node;
-    model::DeviceSlots devices;
-    std::vector<model::PodId> victims;
-  };
-  Outranked Outrank(model::PodId pod);
-  void GiveBack(std::span<const Outranked> outranked, std::span<const model::NodeId> taken,
-                model::Plan& plan);
-  [[nodiscard]] bool CanBeGivenBack(const Outranked& other) const;
+  bool TakeOver(model::PodId pod, const place::Preemption& found, model::Plan& plan);
+  bool Outrank(std::span<const model::PodId> pods, std::span<const model::NodeId> taken,
+               const std::function<bool()>& keep, model::Plan& plan);
   void NotePreemption(model::PodId pod, const place::Preemption& found, model::Plan& plan);
   [[nodiscard]] model::ReasonKind WhyNotKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsBegan(model::PodId pod, model::NodeId node) const;
@@ -443,13 +442,17 @@ class Engine {
                                       bool (*such)(const model::Pod& other)) const;
   [[nodiscard]] bool OverdueWouldDo(model::PodId pod, model::NodeId n) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
+  [[nodiscard]] place::Preemption FindPreemption(model::PodId pod,
+                                                 std::span<const model::PodId> outranked,
+                                                 model::PodId& in_the_way);
   [[nodiscard]] std::optional<place::Preemption> FindPreemptionAsUpstream(model::PodId pod) const;
   void SumUpAhead(Instant now);
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   [[nodiscard]] bool BindsAny(std::span<const model::PodId> victims, const model::Plan& plan) const;
   std::vector<model::PodId> TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
-  [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;
+  [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below,
+                                         std::span<const model::PodId> but) const;
   void SetGraceTimer(model::PodId pod);
   void EndGraces(Instant now);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;

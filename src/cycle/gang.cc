@@ -165,6 +165,7 @@ bool Engine::ReserveOne(PodId pod, bool anywhere, Trial& trial) {
     if (!evicts && Preempts(pod)) trial.futile.bar = model::PreemptionBar::kPolicy;
     return false;
   }
+  GiveVolumes(pod, found.node);
   trial.claims.Reserve({.pod = pod, .node = found.node, .devices = found.devices}, found.victims);
   trial.reserved.push_back({.pod = pod, .found = std::move(found)});
   return true;
@@ -285,10 +286,13 @@ bool Engine::Preempts(PodId pod) const {
 
 bool Engine::MayEvict(PodId pod) const { return Preempts(pod) && state_.pods().at(pod).preempts; }
 
-// Places for all that it needs, once all is gone that leaves or has to: reserved at once, if no
-// decision of this plan and no promise to a less important pod stands in the way.
-Engine::Ahead Engine::LookAhead(GroupId g, model::Refusal& why, Plan& plan) {
+// Places for all that it needs, once all is gone that leaves or has to, as if nothing were promised
+// to those pods: found if no decision of this plan and no other promise to a less important pod
+// stands in the way.
+Engine::Ahead Engine::LookAhead(GroupId g, std::span<const PodId> outranked, model::Refusal& why,
+                                const Plan& plan) {
   Trial trial{.claims = model::State::Trial(state_), .to_come = true};
+  for (const PodId other : outranked) trial.claims.WithoutPromise(other);
   if (PlaceGang(g, gang::NeedOf(state_, g), trial)) {
     // None was refused for nodes where all lacked quota.
     const bool told =
@@ -301,37 +305,68 @@ Engine::Ahead Engine::LookAhead(GroupId g, model::Refusal& why, Plan& plan) {
   for (const Reserved& reserved : trial.reserved)
     victims.insert(victims.end(), reserved.found.victims.begin(), reserved.found.victims.end());
   if (!options_.faults.bind_victims && BindsAny(victims, plan)) return {.unbinds = victims};
-  trial.claims.Keep();
-  Ahead ahead{.reserved = true};
-  for (const Reserved& reserved : trial.reserved) ahead.nodes.push_back(reserved.found.node);
-  EndSpare(g, trial, plan);
-  for (const Reserved& reserved : trial.reserved)
-    NotePreemption(reserved.pod, reserved.found, plan);
+  return {.found = true, .reserved = std::move(trial.reserved), .kept = std::move(trial.kept)};
+}
+
+// Whether a node of which a promise is in the way goes only to members that its holder is not less
+// important than, because who was to have it goes elsewhere without that promise. They may not have
+// it, and the holder would take it from them again.
+bool Engine::TakesFromMoreImportant(std::span<const Reserved> reserved,
+                                    std::span<const PodId> outranked) const {
+  return std::ranges::any_of(outranked, [&](PodId other) {
+    bool taken = false;
+    for (const Reserved& one : reserved) {
+      if (one.found.node != state_.PromisedNodeOf(other)) continue;
+      if (state_.pods().at(one.pod).priority > state_.pods().at(other).priority) return false;
+      taken = true;
+    }
+    return taken;
+  });
+}
+
+// What was found becomes the gang's own.
+bool Engine::KeepAhead(GroupId g, const Ahead& ahead, std::span<const PodId> outranked,
+                       model::Refusal& why, Plan& plan) {
+  std::vector<NodeId> nodes;
+  for (const Reserved& one : ahead.reserved) nodes.push_back(one.found.node);
+  const auto keep = [&] {
+    model::State::Trial claims(state_);
+    for (const Reserved& one : ahead.reserved) {
+      claims.Reserve({.pod = one.pod, .node = one.found.node, .devices = one.found.devices},
+                     one.found.victims);
+    }
+    const bool fits = claims.Fits();
+    if (fits) claims.Keep();
+    return fits;
+  };
+  if (!Outrank(outranked, nodes, keep, plan)) return false;
+  EndSpare(g, ahead, plan);
+  for (const Reserved& one : ahead.reserved) NotePreemption(one.pod, one.found, plan);
   why.preemption = WhoLeavesFor(g);
   why.gang->promised = true;
-  return ahead;
+  return true;
 }
 
 // What the gang waits for becomes its own, all of it or nothing. Those pods that this plan bound in
 // its way and that were taken back: where there are any, there may be room now.
 std::vector<PodId> Engine::ReserveGang(GroupId g, model::Refusal& why, Plan& plan) {
-  std::vector<Outranked> outranked;
-  Ahead ahead;
-  while (!ahead.reserved) {
-    ahead = LookAhead(g, why, plan);
-    if (!ahead.unbinds.empty()) break;
-    if (ahead.outranks.valid()) {
-      outranked.push_back(Outrank(ahead.outranks));
-    } else if (!ahead.reserved) {
+  std::vector<PodId> outranked;
+  while (true) {
+    const Ahead ahead = LookAhead(g, outranked, why, plan);
+    if (!ahead.unbinds.empty()) return TakeBackBinds(ahead.unbinds, plan);
+    if (ahead.found) {
+      if (TakesFromMoreImportant(ahead.reserved, outranked)) return {};
+      if (KeepAhead(g, ahead, std::exchange(outranked, {}), why, plan)) return {};
+    } else if (ahead.outranks.valid()) {
+      outranked.push_back(ahead.outranks);
+    } else if (KeepsPlaces(g) || !EndPlaces(g, plan)) {
       // What some are promised may be where the others have to go. Two gangs must not wait for each
       // other with half of what they need.
-      if (KeepsPlaces(g) || !EndPlaces(g, plan)) break;
+      return {};
+    } else {
+      outranked.clear();
     }
   }
-  std::vector<PodId> taken_back;
-  if (!ahead.unbinds.empty()) taken_back = TakeBackBinds(ahead.unbinds, plan);
-  GiveBack(outranked, ahead.nodes, plan);
-  return taken_back;
 }
 
 // Those that were taken back for a gang that found no places all the same: else it would be so
@@ -348,11 +383,13 @@ void Engine::DecideAgain(std::span<const PodId> pods, Plan& plan) {
   }
 }
 
-// On the nodes that the trial takes, who is promised the least important room.
+// On the nodes that the trial takes, who else is promised the least important room.
 PodId Engine::LeastHolder(const Trial& trial) const {
+  std::vector<PodId> members = trial.kept;
+  for (const Reserved& reserved : trial.reserved) members.push_back(reserved.pod);
   for (const Reserved& reserved : trial.reserved) {
-    if (const PodId least = LeastHolder(reserved.found.node, reserved.pod); least.valid())
-      return least;
+    const PodId least = LeastHolder(reserved.found.node, reserved.pod, members);
+    if (least.valid()) return least;
   }
   return {};
 }
@@ -385,12 +422,12 @@ bool Engine::EndPlaces(GroupId g, Plan& plan) {
   return any;
 }
 
-// It needs no more than the trial has.
-void Engine::EndSpare(GroupId g, const Trial& trial, Plan& plan) {
+// It needs no more than was found.
+void Engine::EndSpare(GroupId g, const Ahead& ahead, Plan& plan) {
   for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
     const bool used =
-        std::ranges::find(trial.kept, pod) != trial.kept.end() ||
-        std::ranges::find(trial.reserved, pod, &Reserved::pod) != trial.reserved.end();
+        std::ranges::find(ahead.kept, pod) != ahead.kept.end() ||
+        std::ranges::find(ahead.reserved, pod, &Reserved::pod) != ahead.reserved.end();
     if (state_.PromiseOf(pod).valid() && !used && !state_.pods().at(pod).slot.valid())
       RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
   }

@@ -153,17 +153,22 @@ void Engine::RevokePromise(PodId pod, model::ReasonKind why, Plan& plan) {
   TellRevoked(pod, plan);
 }
 
-// Takes back the pod's promise, and says what it was.
-Engine::Outranked Engine::Outrank(PodId pod) {
-  CHECK(pod.valid());
-  const model::Claim& promise = state_.ledger().claim(state_.PromiseOf(pod));
-  Outranked before{.pod = pod,
-                   .node = promise.account.node(),
-                   .devices = promise.devices,
-                   .victims = state_.VictimsOf(pod)};
-  std::erase_if(before.victims, [&](PodId victim) { return state_.pods().at(victim).terminating; });
-  state_.Revoke(pod, model::Cause::kRevoked, model::ReasonKind::kPromiseOutranked);
-  return before;
+// Takes back what the pods are promised, of the nodes that are taken, for what `keep` keeps. That
+// can't where there is no room as long as others of them are promised other nodes, or what their
+// objects name: nothing is left to any of them then.
+bool Engine::Outrank(std::span<const PodId> pods, std::span<const NodeId> taken,
+                     const std::function<bool()>& keep, Plan& plan) {
+  const auto outrank = [&](PodId pod) {
+    RevokePromise(pod, model::ReasonKind::kPromiseOutranked, plan);
+  };
+  for (const PodId pod : pods) {
+    if (std::ranges::find(taken, state_.PromisedNodeOf(pod)) != taken.end()) outrank(pod);
+  }
+  if (keep()) return true;
+  for (const PodId pod : pods) {
+    if (state_.PromiseOf(pod).valid()) outrank(pod);
+  }
+  return false;
 }
 
 void Engine::TellRevoked(PodId pod, Plan& plan) {
@@ -286,6 +291,7 @@ std::vector<PodId> Engine::TakeBackBinds(std::span<const PodId> victims, Plan& p
     return true;
   });
   for (const PodId pod : taken) {
+    state_.TakeBackVolumes(pod);
     Apply(model::BindOutcome{.uid = std::string(state_.UidOf(state_.pods().at(pod).uid)),
                              .outcome = model::WriteOutcome::kNotSent});
   }
@@ -295,64 +301,79 @@ std::vector<PodId> Engine::TakeBackBinds(std::span<const PodId> victims, Plan& p
 // The pod fits nowhere: the room of others becomes its own, if that helps; else says why not.
 Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   ++counters_.preemption_attempts;
-  std::vector<Outranked> outranked;
-  place::Preemption found = FindPreemption(pod);
+  std::vector<PodId> outranked;
+  place::Preemption as_it_is;
   while (true) {
+    PodId in_the_way;
+    place::Preemption found = FindPreemption(pod, outranked, in_the_way);
     // Whoever of them this plan binds is evicted only where there is no room without them.
     if (!options_.faults.bind_victims && !TakeBackBinds(found.victims, plan).empty()) {
       if (const Choice choice = Choose(pod); choice.node.valid()) {
         Decide(pod, choice, plan);
-        GiveBack(outranked, std::span(&choice.node, 1), plan);
         return std::nullopt;
       }
-    } else if (!found.node.valid() ||
-               state_.Promise(pod, found.node, found.devices, found.victims)) {
-      break;
-    } else {
-      // A promise to a pod of lower priority counts on the same room. Without one it is what is
-      // kept for a group in a queue, which no pod takes.
-      const PodId least = LeastHolder(found.node, pod);
-      if (!least.valid()) {
-        found = {};
-        found.refusal.nodes_count = found.refusal.no_victims = state_.nodes().present_count();
-        break;
-      }
-      outranked.push_back(Outrank(least));
-    }
-    found = FindPreemption(pod);
-  }
-  GiveBack(outranked, std::span(&found.node, 1), plan);
-  if (!found.node.valid()) return std::move(found.refusal);
-  NotePreemption(pod, found, plan);
-  return std::nullopt;
-}
-
-// Those whose victims then cost too much for the preemptor to go there keep what they were
-// promised.
-void Engine::GiveBack(std::span<const Outranked> outranked, std::span<const NodeId> taken,
-                      Plan& plan) {
-  for (const Outranked& other : outranked) {
-    const bool given_back = std::ranges::find(taken, other.node) == taken.end() &&
-                            CanBeGivenBack(other) &&
-                            state_.Promise(other.pod, other.node, other.devices, other.victims);
-    if (!given_back) {
-      TellRevoked(other.pod, plan);
       continue;
     }
-    plan.nominations.push_back(other.pod);
-    Sync(other.pod);
+    if (in_the_way.valid()) {
+      if (outranked.empty()) as_it_is = std::move(found);
+      outranked.push_back(in_the_way);
+      continue;
+    }
+    if (!found.node.valid()) {
+      if (!as_it_is.node.valid() || !TakeOver(pod, as_it_is, plan)) return std::move(found.refusal);
+      NotePreemption(pod, as_it_is, plan);
+      return std::nullopt;
+    }
+    const auto promise = [&] {
+      return state_.Promise(pod, found.node, found.devices, found.victims);
+    };
+    if (Outrank(std::exchange(outranked, {}), std::span(&found.node, 1), promise, plan)) {
+      NotePreemption(pod, found, plan);
+      return std::nullopt;
+    }
   }
 }
 
-// Its victims may have been taken back, be another's, or have become as important as it is.
-bool Engine::CanBeGivenBack(const Outranked& other) const {
-  const int32_t priority = state_.pods().at(other.pod).priority;
-  return std::ranges::all_of(other.victims, [&](PodId victim) {
-    const ClaimId id = state_.ClaimOf(victim);
-    if (!id.valid()) return false;
-    const model::Claim& claim = state_.ledger().claim(id);
-    return claim.state == model::ClaimState::kHeld && claim.priority < priority;
-  });
+// What was found as things are, where nothing is without the evictions for those who are in the
+// way: the pod may not evict whom they do. These go on for it.
+bool Engine::TakeOver(PodId pod, const place::Preemption& found, Plan& plan) {
+  const NodeId promised = state_.PromisedNodeOf(pod);
+  if (promised.valid() && promised != found.node) return false;
+  std::vector<PodId> holders;
+  {
+    model::State::Trial trial(state_);
+    while (!state_.CanPromise(pod, found.node, found.devices, found.victims)) {
+      const PodId least = LeastHolder(found.node, pod, {});
+      if (!least.valid()) return false;
+      trial.WithoutPromise(least, pod);
+      holders.push_back(least);
+    }
+  }
+  for (const PodId holder : holders) {
+    state_.Revoke(holder, model::Cause::kRevoked, model::ReasonKind::kPromiseOutranked, pod);
+    TellRevoked(holder, plan);
+  }
+  CHECK(state_.Promise(pod, found.node, found.devices, found.victims));
+  return true;
+}
+
+// As if nothing were promised to those pods. What is found may be promised, unless somebody of
+// lower priority is in the way whose promise counts on the same room.
+place::Preemption Engine::FindPreemption(PodId pod, std::span<const PodId> outranked,
+                                         PodId& in_the_way) {
+  in_the_way = {};
+  model::State::Trial trial(state_);
+  for (const PodId other : outranked) trial.WithoutPromise(other);
+  place::Preemption found = FindPreemption(pod);
+  if (!found.node.valid() || state_.CanPromise(pod, found.node, found.devices, found.victims)) {
+    return found;
+  }
+  in_the_way = LeastHolder(found.node, pod, {});
+  if (in_the_way.valid()) return found;
+  // It is what is kept for a group in a queue, which no pod takes.
+  found = {};
+  found.refusal.nodes_count = found.refusal.no_victims = state_.nodes().present_count();
+  return found;
 }
 
 void Engine::NotePreemption(PodId pod, const place::Preemption& found, Plan& plan) {
@@ -375,13 +396,14 @@ void Engine::NotePreemption(PodId pod, const place::Preemption& found, Plan& pla
   Sync(pod);
 }
 
-// The last in the order of those of lower priority who hold a promise on the node.
-PodId Engine::LeastHolder(NodeId node, PodId below) const {
+// The last in the order of those of lower priority who hold a promise on the node, but for some.
+PodId Engine::LeastHolder(NodeId node, PodId below, std::span<const PodId> but) const {
   PodId least;
   for (ClaimId id = state_.ledger().nodes().first_reserved(node.value); id.valid();
        id = state_.ledger().claim(id).next_in_account) {
     const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
-    if (!holder.valid() || state_.pods().at(holder).priority >= state_.pods().at(below).priority) {
+    if (!holder.valid() || state_.pods().at(holder).priority >= state_.pods().at(below).priority ||
+        std::ranges::find(but, holder) != but.end()) {
       continue;
     }
     if (!least.valid() || WaitingLines::PodBefore(state_, least, holder)) least = holder;

@@ -206,15 +206,46 @@ TEST_F(PreemptingExamples, InAGangEachHeedsThePromisesOfItsOwnPriority) {
   Node({.name = "n1", .cpu = 1000});
   Pod({.name = "mid", .cpu = 700, .priority = 2, .nominated = "n1"});
   Cycle();
-  engine.Apply(model::BindOutcome{.uid = "uid-mid",
-                                  .outcome = model::WriteOutcome::kRefused,
-                                  .code = 500,
-                                  .at = Instant{}});
+  engine.Apply(model::BindOutcome{
+      .uid = "uid-mid", .outcome = model::WriteOutcome::kRefused, .code = 500, .at = Instant{}});
   engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
   Pod({.name = "low", .cpu = 100, .nominated = "n1", .group = "g"});
   Pod({.name = "high", .cpu = 600, .priority = 3, .group = "g"});
   const model::Plan plan = Cycle(1);
   EXPECT_EQ(plan.binds.size(), 2u) << Print(plan, engine.state());
+}
+
+// Goal: a gang takes a pod's promise for a more important member alone. Method: "big" would take
+// that of "alone" at first; with it taken back that one finds room elsewhere, and "small", less
+// important than "alone", would have it: which would take it back, for ever.
+TEST_F(PreemptingExamples, AGangDoesNotTakeFromWhoIsMoreImportant) {
+  Node({.name = "n1", .cpu = 900});
+  Node({.name = "n2", .cpu = 800});
+  Pod({.name = "victim", .cpu = 900, .node = "n1"});
+  Pod({.name = "leaver", .cpu = 800, .node = "n2", .terminating = true});
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  Pod({.name = "big", .cpu = 800, .priority = 4, .group = "g"});
+  Pod({.name = "small", .cpu = 400, .priority = 2, .group = "g"});
+  Cycle();
+  Pod({.name = "alone", .cpu = 900, .priority = 3});
+  for (int i = 0; i < 10 && Cycle().more; ++i) {
+    for (const char* name : {"big", "small", "alone"})
+      engine.Apply(model::NominationStands{.uid = std::string("uid-") + name});
+  }
+  EXPECT_FALSE(Cycle().more);
+  EXPECT_EQ(engine.state().VictimsOf(engine.state().FindPod("uid-alone")).size(), 1u);
+}
+
+// Goal: who is to be beside others is not kept waiting by a more important one of its kind, which
+// would have to evict these, too. Method: "less" may evict "large" and be beside "web"; "more" may
+// evict both, in vain; and when that one goes.
+TEST_F(PreemptingExamples, WhoNeedsOthersWaitsBehindNobodyWhoWouldEvictThem) {
+  Node({.name = "n1", .cpu = 1000, .labels = {{"host", "n1"}}});
+  Pod({.name = "web", .cpu = 200, .priority = 2, .node = "n1", .labels = {{"app", "web"}}});
+  Pod({.name = "large", .cpu = 800, .node = "n1"});
+  Pod({.name = "more", .cpu = 500, .priority = 3, .affinity = {{.key = "host", .app = "web"}}});
+  Pod({.name = "less", .cpu = 500, .priority = 2, .affinity = {{.key = "host", .app = "web"}}});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/less -> n1  evicts default/large");
 }
 
 // Goal: nobody is bound and evicted by one decision. Method: "high" goes to n2 at first, which

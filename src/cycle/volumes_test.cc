@@ -428,5 +428,40 @@ TEST_F(Volumes, WhoIsPromisedANodeKeepsItsVolumesFromOthersOfItsPriority) {
   EXPECT_EQ(Why("q"), Kinds{model::ReasonKind::kVolumeLimit});
 }
 
+// Goal: a gang for which there are too few volumes waits for them: it is not tried again and again
+// for those that it gave back, and keeps no node from others. Method: two claims, and one volume;
+// then a second.
+TEST_F(Volumes, AGangWaitsForTheVolumesOfAllItsMembers) {
+  Node("n1");
+  LateClass(/*provisions=*/false);
+  FreeVolume("v1", "");
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  for (const char* name : {"a", "b"}) {
+    WaitingClaim(name);
+    Put({.name = name, .group = "g", .claims = {name}});
+  }
+  EXPECT_EQ(Cycle(), Lines{});
+  EXPECT_EQ(plan.nominations.size(), 0u);
+  EXPECT_FALSE(plan.more);
+  FreeVolume("v2", "");
+  EXPECT_EQ(Cycle(), (Lines{"a n1", "b n1"}));
+}
+
+// Goal: who was refused for a volume that is taken back within the cycle is not forgotten. Method:
+// "low" is given it, and then taken back for "high", who needs its room.
+TEST_F(Volumes, AVolumeThatIsTakenBackIsOthers) {
+  Node("n1", 500);
+  Node("n2");
+  LateClass(/*provisions=*/false);
+  FreeVolume("v", "");
+  WaitingClaim("low");
+  WaitingClaim("other");
+  Put({.name = "low", .cpu = 500, .nominated = "n1", .claims = {"low"}});
+  Put({.name = "other", .claims = {"other"}});
+  Put({.name = "high", .cpu = 500, .priority = 5, .pin = "n1"});
+  EXPECT_EQ(Cycle(), Lines{"high n1"});
+  EXPECT_EQ(Cycle(), Lines{"low n2"});
+}
+
 }  // namespace
 }  // namespace berth::cycle

@@ -19,11 +19,24 @@ int64_t Window(Instant until) { return until.seconds(); }
 
 bool SameKey(const Line& a, const Line& b) {
   return a.class_id == b.class_id && a.pin == b.pin && a.kind == b.kind && a.queued == b.queued &&
-         a.group == b.group;
+         a.group == b.group && a.priority == b.priority;
+}
+
+// Whether it is to be beside others. Then it may be in vain to evict all whom a more important pod
+// may, with those whom it needs among them, and not to evict fewer.
+bool NeedsOthers(const State& state, model::ClassId id) {
+  const model::AffinityListId affinity = state.vocabulary().classes.at(id).affinity;
+  return affinity.valid() &&
+         std::ranges::any_of(state.vocabulary().affinities.View(affinity),
+                             [](const model::AffinityTerm& term) {
+                               return term.kind == model::AffinityKind::kRequired;
+                             });
 }
 
 // Of others there are a few for each class.
-bool HasOwnKey(const Line& line) { return line.pin != model::Pin{} || line.group.valid(); }
+bool HasOwnKey(const Line& line) {
+  return line.pin != model::Pin{} || line.group.valid() || line.priority.has_value();
+}
 
 bool SayTheSame(const std::vector<model::Reason>& a, const std::vector<model::Reason>& b) {
   return std::ranges::equal(a, b, [](model::Reason x, model::Reason y) {
@@ -112,11 +125,14 @@ void WaitingLines::HeapRemove(const State& state, Line& line, PodId pod) {
 
 void WaitingLines::Put(const State& state, PodId pod, LineKind kind) {
   const model::Pod& row = state.pods().at(pod);
-  const Line like{.class_id = state.vocabulary().classes.plain(row.class_id),
-                  .pin = row.pin,
-                  .kind = kind,
-                  .queued = row.queued,
-                  .group = kind == LineKind::kPreempting ? row.group : model::KeyId{}};
+  Line like{.class_id = state.vocabulary().classes.plain(row.class_id),
+            .pin = row.pin,
+            .kind = kind,
+            .queued = row.queued};
+  if (kind == LineKind::kPreempting) {
+    like.group = row.group;
+    if (NeedsOthers(state, like.class_id)) like.priority = row.priority;
+  }
   if (pod.value >= line_of_.size()) {
     const size_t size = state.pods().size();
     // With room for the next: else the second that waits beside many that never did moves all.
@@ -194,10 +210,12 @@ WaitingLines::PinnedKey WaitingLines::PinnedKeyOf(const Line& line) {
           .pin = line.pin.kind,
           .kind = line.kind,
           .queued = line.queued,
+          .by_priority = line.priority.has_value(),
           .node = line.pin.node,
           .volumes = line.pin.volumes,
           .asker = line.pin.asker,
-          .group = line.group};
+          .group = line.group,
+          .priority = line.priority.value_or(0)};
 }
 
 LineId WaitingLines::FindOrAddLine(const State& state, const Line& like) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,8 @@ enum class LineKind : uint8_t {
 inline constexpr uint32_t kLineKindsCount = 3;
 
 // Pods that are placed alike wait in one line: one class, one node name if they are pinned, one
-// kind, of queued jobs or not, and of one group where they may evict; each by itself of which
-// extenders are asked. What is true of the head's
+// kind, of queued jobs or not, and of one group where they may evict, and of one priority where
+// they need others besides; each by itself of which extenders are asked. What is true of the head's
 // chances is true of the rest, so a line is tried, blocked and woken as one; but for the nodes that
 // holders were promised, which are theirs alone.
 struct Line {
@@ -44,7 +45,9 @@ struct Line {
   bool queued = false;  // model::Pod::queued of all of them.
   model::KeyId group;   // Whose members may not evict each other; invalid: they evict nobody, or
                         // are of none.
-  model::PodId head;    // Root of a pairing heap of its pods.
+  std::optional<int32_t> priority;  // Of all of them, where they may evict and are to be beside
+                                    // others: more important ones would evict these.
+  model::PodId head;                // Root of a pairing heap of its pods.
   uint32_t size = 0;
   enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
   uint32_t place = 0;            // Index in the list of its mode.
@@ -197,11 +200,12 @@ class WaitingLines {
     model::PinKind pin = model::PinKind::kNone;
     LineKind kind = LineKind::kPreempting;
     bool queued = false;
-    uint8_t unused = 0;
+    bool by_priority = false;
     model::NameId node;
     model::VolumeListId volumes;
     model::OwnerId asker;
     model::KeyId group;
+    int32_t priority = 0;
     bool operator==(const PinnedKey&) const = default;
   };
   using PinnedKeyId = Id<struct PinnedKeyTag>;

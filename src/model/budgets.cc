@@ -1,6 +1,7 @@
 #include "model/budgets.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/check.h"
 
@@ -132,9 +133,25 @@ void TrialBudgets::Charge(PodId pod, PodLabelsId labels) {
   charged_.push_back(pod);
 }
 
+void TrialBudgets::Uncharge(PodId pod) {
+  for (const BudgetId id : table_.by_key_) {
+    std::vector<PodId>& charged = table_.rows_[id.value].charged;
+    const auto at = std::ranges::find(charged, pod);
+    if (at == charged.end()) continue;
+    uncharged_.push_back(
+        {.budget = id, .place = static_cast<size_t>(at - charged.begin()), .pod = pod});
+    charged.erase(at);
+  }
+}
+
 void TrialBudgets::End() {
   for (const PodId pod : charged_) table_.Uncharge(pod);
   charged_.clear();
+  for (const Uncharged& one : uncharged_ | std::views::reverse) {
+    std::vector<PodId>& charged = table_.rows_[one.budget.value].charged;
+    charged.insert(charged.begin() + static_cast<std::ptrdiff_t>(one.place), one.pod);
+  }
+  uncharged_.clear();
 }
 
 void BudgetTable::AddTo(Hasher& hasher) const {

@@ -118,11 +118,19 @@ class TrialBudgets {
   TrialBudgets& operator=(const TrialBudgets&) = delete;
   // Of a pod that is charged nothing yet.
   void Charge(PodId pod, PodLabelsId labels);
+  // The pod's eviction is charged nowhere.
+  void Uncharge(PodId pod);
   void End();
 
  private:
+  struct Uncharged {
+    BudgetId budget;
+    size_t place = 0;
+    PodId pod;
+  };
   BudgetTable& table_;
   std::vector<PodId> charged_;
+  std::vector<Uncharged> uncharged_;
 };
 
 }  // namespace berth::model

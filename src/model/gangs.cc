@@ -158,12 +158,34 @@ void State::Trial::Reserve(const Placement& placement, std::span<const PodId> vi
   state_.touches_.Add(placement.node, kTouchTried);
 }
 
+void State::Trial::WithoutPromise(PodId pod, PodId heir) {
+  const ClaimId promise = state_.PromiseOf(pod);
+  CHECK(promise.valid());
+  const Claim ended = state_.ledger_.claim(promise);
+  for (const PodId victim : state_.VictimsOf(pod)) {
+    if (state_.pods_.at(victim).terminating || heir.valid()) continue;
+    // It may leave for its group or its workload all the same.
+    const OwnerId evicted_for = std::exchange(state_.pods_.mutable_at(victim).evicted_for, {});
+    Claim kept = state_.ledger_.claim(state_.ClaimOf(victim));
+    state_.SetLeaving(kept, victim);
+    transaction_.Change(state_.ClaimOf(victim), kept);
+    state_.Share(transaction_, victim);
+    state_.pods_.mutable_at(victim).evicted_for = evicted_for;
+    budgets_.Uncharge(victim);
+  }
+  transaction_.End(promise);
+  state_.ShareOfOwner(transaction_, ended.owner);
+  without_.push_back(ended.account.node());
+  state_.touches_.Add(without_.back(), kTouchTried);
+}
+
 bool State::Trial::Fits() {
   state_.SettleRests(transaction_);
   return transaction_.NetCharge() <= 0;
 }
 
 void State::Trial::Keep() {
+  CHECK(without_.empty());
   budgets_.End();
   state_.Commit(transaction_, Cause::kDecided);
   for (const auto& [placement, before] : std::exchange(placed_, {})) {
@@ -176,15 +198,22 @@ void State::Trial::Keep() {
     state_.NoteAssumed(placement, left);
     state_.NotePromised(placement.pod, state_.nodes_.name(placement.node));
   }
-  for (const Placement& placement : std::exchange(reserved_, {}))
+  for (const Placement& placement : std::exchange(reserved_, {})) {
     state_.NoteReserved(placement.pod, placement.node);
+    state_.ledger_.mutable_volume_uses().TakeBack(state_.OwnerOf(placement.pod));
+  }
 }
 
 // What was derived from the nodes meanwhile is derived anew.
 State::Trial::~Trial() {
   transaction_.RollbackTo(Transaction::Checkpoint{});
-  for (const Placed& placed : placed_) state_.touches_.Add(placed.placement.node, kTouchTried);
-  for (const Placement& placement : reserved_) state_.touches_.Add(placement.node, kTouchTried);
+  const auto undo = [&](const Placement& placement) {
+    state_.ledger_.mutable_volume_uses().TakeBack(state_.OwnerOf(placement.pod));
+    state_.touches_.Add(placement.node, kTouchTried);
+  };
+  for (const Placed& placed : placed_) undo(placed.placement);
+  for (const Placement& placement : reserved_) undo(placement);
+  for (const NodeId node : without_) state_.touches_.Add(node, kTouchTried);
 }
 
 }  // namespace berth::model

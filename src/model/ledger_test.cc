@@ -262,8 +262,7 @@ Amount TakenByMoreImportant(const Twin& twin, const std::map<uint32_t, Claim>& b
                             const std::vector<Claim>& put, const Claim& of, ResourceId r) {
   std::map<OwnerId, int32_t> takers;
   for (const Claim& c : put) {
-    if (c.account == of.account && c.state != ClaimState::kReleasing)
-      takers[c.owner] = c.priority;
+    if (c.account == of.account && c.state != ClaimState::kReleasing) takers[c.owner] = c.priority;
   }
   const auto charged = [&](const std::map<uint32_t, Claim>& claims, OwnerId owner) {
     Amount sum = 0;

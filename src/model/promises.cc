@@ -77,18 +77,23 @@ Claim State::PromiseFor(const Placement& placement) const {
           .why = ClaimWhy::kNominated};
 }
 
+bool State::CanPromise(PodId id, NodeId node, DeviceSlots devices, std::span<const PodId> victims) {
+  const Claim promise = PromiseFor({.pod = id, .node = node, .devices = devices});
+  const ClaimId before = PromiseOf(id);
+  const bool stays = before.valid() && ledger_.claim(before).account == promise.account;
+  Transaction t = Begin();
+  Reserve(t, promise, stays ? before : ClaimId{}, victims);
+  SettleRests(t);
+  return t.NetCharge() <= 0;
+}
+
 bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const PodId> victims) {
   const Claim promise = PromiseFor({.pod = id, .node = node, .devices = devices});
   if (const ClaimId before = PromiseOf(id);
       before.valid() && ledger_.claim(before).account != promise.account) {
     // What it has ends only for what it gets. Whom the first would have evicted stays, which may
     // take from others what they counted on: so it ends as what is taken back does.
-    {
-      Transaction trial = Begin();
-      Reserve(trial, promise, ClaimId{}, victims);
-      SettleRests(trial);
-      if (trial.NetCharge() > 0) return false;
-    }
+    if (!CanPromise(id, node, devices, victims)) return false;
     EndNodeClaim(id, Cause::kRevoked);
   }
   Transaction t = Begin();
@@ -290,9 +295,10 @@ void State::NoteLost(PodId holder, ReasonKind why, NameId node) {
   ++promises_lost_[static_cast<size_t>(why)];
 }
 
-void State::Revoke(PodId id, Cause cause, ReasonKind why) {
+void State::Revoke(PodId id, Cause cause, ReasonKind why, PodId heir) {
   const NodeId promised = PromisedNodeOf(id);
   if (!promised.valid()) return;
+  if (heir.valid()) HandOver(VictimsOf(id), heir);
   Pod& pod = pods_.mutable_at(id);
   pod.void_node = nodes_.name(promised);
   pod.promised = pod.slot = NameId{};
@@ -339,6 +345,18 @@ void State::TakeOver(Transaction& t, const Claim& promise) {
     }
     id = next;
   }
+}
+
+void State::HandOver(std::span<const PodId> victims, PodId heir) {
+  Transaction t = Begin();
+  for (const PodId victim : victims) {
+    Claim claim = ledger_.claim(ClaimOf(victim));
+    claim.claimant = OwnerOf(heir);
+    t.Change(ClaimOf(victim), claim);
+    pods_.mutable_at(victim).evicted_for = claim.claimant;
+    changed_pods_.push_back(victim);
+  }
+  Commit(t, Cause::kRevoked);
 }
 
 // With a promise end the evictions for it: who is not being deleted yet stays.

@@ -469,6 +469,11 @@ void State::GiveVolumes(PodId pod, std::vector<GivenVolume> given) {
   ledger_.mutable_volume_uses().Give(OwnerOf(pod), std::move(given));
 }
 
+void State::TakeBackVolumes(PodId pod) {
+  for (const GivenVolume& one : ledger_.mutable_volume_uses().TakeBack(OwnerOf(pod)))
+    volumes_.NoteFreed(one.claim);
+}
+
 void State::TakeGivenVolumes() {
   for (const auto& [pod, given] : ledger_.mutable_volume_uses().TakeGiven()) {
     for (const GivenVolume& one : given) volumes_.NoteFreed(one.claim);

@@ -269,6 +269,8 @@ class State {
   void TakeMovedVolumes();
   // What a decision gives the pod's claims (VolumeIndex::Give).
   void GiveVolumes(PodId pod, std::vector<GivenVolume> given);
+  // The decision is taken back. Who was refused for it may be helped.
+  void TakeBackVolumes(PodId pod);
   // From here on facts say what was given. Who was refused for it may be helped.
   void TakeGivenVolumes();
   // Of each log of nodes.
@@ -293,7 +295,8 @@ class State {
   };
   // What of a group was found room for, one by one: each is in the ledger, and touches its node, at
   // once, so that what is evaluated next sees it. Kept whole, as if each had been assumed or
-  // promised its node, or undone. The state must outlive it, and nothing else changes it meanwhile.
+  // promised its node, or undone. The state must outlive it, and nothing else changes it meanwhile;
+  // CanPromise may be asked.
   class Trial {
    public:
     explicit Trial(State& state)
@@ -305,6 +308,9 @@ class State {
     void Place(const Placement& placement);
     // As Promise, to a pod that is promised nothing.
     void Reserve(const Placement& placement, std::span<const PodId> victims);
+    // As if the pod, which is promised a node, were not: who is evicted for it and is not being
+    // deleted yet stays, or leaves for the heir. Such a trial is not kept.
+    void WithoutPromise(PodId pod, PodId heir = {});
     // Whether what is reserved may be kept: as Promise says.
     [[nodiscard]] bool Fits();
     // Who is placed keeps its place when its binding fails: the node is promised to it then. Whom
@@ -320,6 +326,7 @@ class State {
     Transaction transaction_;
     std::vector<Placed> placed_;
     std::vector<Placement> reserved_;
+    std::vector<NodeId> without_;  // The nodes of promises.
     TrialBudgets budgets_;
   };
   // Places for pods that a workload would have, one by one; as above, and always undone.
@@ -367,14 +374,17 @@ class State {
   // Promises the node to a pod that waits, and evicts `victims` for it, in one commit: its claim is
   // reserved there, theirs are releasing for it, and so is who leaves the node for a pod of lower
   // priority. What it was promised before ends, and who was to be evicted for that and is not being
-  // deleted yet stays. False, and nothing changed, when that
-  // would take what somebody else of no higher priority was promised, or who is charged there
-  // counts on. REQUIRES: the victims are charged on the node, are not terminating, and are of lower
-  // priority.
+  // deleted yet stays. False, and nothing changed, when that would take what somebody else of no
+  // higher priority was promised, or who is charged there counts on. REQUIRES: the victims are
+  // charged on the node, are not terminating, and are of lower priority.
   [[nodiscard]] bool Promise(PodId pod, NodeId node, DeviceSlots devices,
                              std::span<const PodId> victims);
-  // Takes back what it was promised, and with it the evictions that have not begun.
-  void Revoke(PodId pod, Cause cause, ReasonKind why);
+  // Whether Promise would. Nothing changes.
+  [[nodiscard]] bool CanPromise(PodId pod, NodeId node, DeviceSlots devices,
+                                std::span<const PodId> victims);
+  // Takes back what it was promised, and with it the evictions that have not begun; those go on for
+  // the heir, which is to be promised the node next.
+  void Revoke(PodId pod, Cause cause, ReasonKind why, PodId heir = {});
   // The pod was tried in vain: when it is nominated to a node that is not there, the nomination
   // promises nothing any more. Whether it was. A node of that name that comes later promises it
   // nothing either, until it is nominated anew.
@@ -594,6 +604,7 @@ class State {
   void ChangeClaim(Transaction& t, ClaimId id, const Claim& to);
   void EndClaim(Transaction& t, ClaimId id);
   void SpareVictims(Transaction& t, const Claim& promise);
+  void HandOver(std::span<const PodId> victims, PodId heir);
   // What the pod is promised on the node ends for good, where no claim says so.
   void VoidPromise(PodId pod, NameId node);
   // The pod has a place on the node that no object tells of yet.

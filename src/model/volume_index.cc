@@ -60,6 +60,11 @@ void VolumeIndex::Give(OwnerId pod, std::vector<GivenVolume> given) {
   given_.insert_or_assign(pod, std::move(given));
 }
 
+std::vector<GivenVolume> VolumeIndex::TakeBack(OwnerId pod) {
+  auto given = given_.extract(pod);
+  return given.empty() ? std::vector<GivenVolume>() : std::move(given.mapped());
+}
+
 std::map<OwnerId, std::vector<GivenVolume>> VolumeIndex::TakeGiven() {
   return std::exchange(given_, {});
 }

@@ -51,10 +51,11 @@ class VolumeIndex {
   // A pod comes to a node, or leaves it.
   void Count(OwnerId pod, NodeId n, bool releasing, int by);
 
-  // What a decision gives the pod's claims where it stands. It counts as long as the pod stands
-  // there, until TakeGiven: then whoever carries the decision out has told it as facts.
+  // What a decision, or a trial, gives the pod's claims where its claim is. It counts until it is
+  // taken back, or until TakeGiven: then whoever carries the decision out has told it as facts.
   void Give(OwnerId pod, std::vector<GivenVolume> given);
   [[nodiscard]] const std::map<OwnerId, std::vector<GivenVolume>>& given() const { return given_; }
+  std::vector<GivenVolume> TakeBack(OwnerId pod);
   [[nodiscard]] std::map<OwnerId, std::vector<GivenVolume>> TakeGiven();
 
   // Of a pod whose claims on nodes changed for good: who waits for its volumes may have them.

@@ -309,9 +309,9 @@ std::vector<VolumeQuery::Decided> VolumeQuery::FindDecided() const {
   std::vector<Decided> decided;
   const model::Ledger& ledger = state_.ledger();
   for (const auto& [pod, given] : ledger.volume_uses().given()) {
-    // It may have been undone since.
+    // It is given before the claim is there.
     const model::ClaimId id = ledger.NodeClaimOf(pod);
-    if (!id.valid() || ledger.claim(id).state != model::ClaimState::kHeld) continue;
+    if (!id.valid()) continue;
     const NodeId node = ledger.claim(id).account.node();
     for (const Given& one : given) decided.push_back({.given = one, .node = node});
   }
