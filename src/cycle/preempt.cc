@@ -402,7 +402,8 @@ PodId Engine::LeastHolder(NodeId node, PodId below, std::span<const PodId> but) 
   for (ClaimId id = state_.ledger().nodes().first_reserved(node.value); id.valid();
        id = state_.ledger().claim(id).next_in_account) {
     const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
-    if (!holder.valid() || state_.pods().at(holder).priority >= state_.pods().at(below).priority ||
+    // What its workload was admitted with nobody takes.
+    if (!holder.valid() || state_.ledger().claim(id).priority >= state_.pods().at(below).priority ||
         std::ranges::find(but, holder) != but.end()) {
       continue;
     }

@@ -215,6 +215,70 @@ TEST_F(PreemptingExamples, InAGangEachHeedsThePromisesOfItsOwnPriority) {
   EXPECT_EQ(plan.binds.size(), 2u) << Print(plan, engine.state());
 }
 
+// Goal: nobody of a gang is promised the room of another. Method: "small" has a role, and so its
+// turn, first; "big" need not heed what is promised to "small".
+TEST_F(PreemptingExamples, AGangIsNotPromisedTheSameRoomTwice) {
+  Node({.name = "n1", .cpu = 500});
+  Pod({.name = "leaver", .cpu = 500, .node = "n1", .terminating = true});
+  Pod({.name = "small", .cpu = 500, .priority = 2, .group = "g", .role = "r"});
+  Pod({.name = "big", .cpu = 500, .priority = 3, .group = "g"});
+  engine.Apply(
+      FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2, .roles = {{"r", 1}}}));
+  const model::Plan plan = Cycle();
+  EXPECT_TRUE(plan.nominations.empty());
+  EXPECT_FALSE(plan.more);
+}
+
+// Goal: what is taken back for a gang counts as it is, not as the gang's doing. Method: without what
+// "h1" is promised on n1 its victim stays, on whose room "h2" counts; the member goes to n2 then.
+TEST_F(PreemptingExamples, WhatIsTakenBackForAGangIsNoChargeOfIts) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "victim", .cpu = 1000, .node = "n1"});
+  Pod({.name = "h1", .cpu = 500, .priority = 1, .created = 2});
+  Cycle();
+  Pod({.name = "h2", .cpu = 500, .priority = 1, .created = 1});
+  Cycle();
+  Node({.name = "n2", .cpu = 1000});
+  Pod({.name = "cheap", .cpu = 1000, .priority = -5, .node = "n2"});
+  Cycle();
+  Pod({.name = "member", .cpu = 1000, .priority = 5, .group = "g"});
+  engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 1}));
+  EXPECT_EQ(FirstLine(Printed()), "promise default/member -> n2  evicts default/cheap");
+}
+
+// Goal: what a queue keeps for a group is settled before who preempts a pod of it is judged. Method:
+// with what "loose" is promised taken back more is kept for its group, of a queue that shrank.
+TEST_F(PreemptingExamples, WhatIsKeptForAGroupIsNoChargeOfAnother) {
+  Node({.name = "n1", .cpu = 1000});
+  Node({.name = "n2", .cpu = 100});
+  const auto queue = [&](int64_t cpu) {
+    engine.Apply(
+        model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                           .name = "q",
+                           .uid = "q",
+                           .parent = "root",
+                           .quotas = {{.flavor = {},
+                                       .resource = model::kCpu,
+                                       .quota = {.borrowing_limit = cpu, .lending_limit = 0}}}});
+  };
+  queue(1000);
+  model::GroupUpsert group = FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 1});
+  group.queue = "q";
+  group.phase = model::GroupPhase::kInqueue;
+  const model::ResourceAmount asked{.resource = model::kCpu, .amount = 1000};
+  group.min_resources = engine.vocabulary().bundles.Intern({&asked, 1});
+  engine.Apply(group);
+  Pod({.name = "runs", .cpu = 100, .priority = 9, .node = "n2", .group = "g"});
+  Pod({.name = "victim", .cpu = 1000, .node = "n1"});
+  Pod({.name = "loose", .cpu = 900, .priority = 1, .group = "g"});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/loose -> n1  evicts default/victim");
+  queue(500);
+  Cycle();
+  Pod({.name = "p", .cpu = 1000, .priority = 5});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1  evicts default/victim");
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+}
+
 // Goal: a gang takes a pod's promise for a more important member alone. Method: "big" would take
 // that of "alone" at first; with it taken back that one finds room elsewhere, and "small", less
 // important than "alone", would have it: which would take it back, for ever.

@@ -884,5 +884,33 @@ TEST(SlotsTest, NobodyIsEvictedWhoIsNotBoundYet) {
   EXPECT_EQ(world.Cycle(), "default/w: q spot 1000 n1; ");
 }
 
+// Goal: nobody takes the place that a workload was admitted with, of whatever priority its pod is.
+// Method: "job-0" waits for its error backoff; "p" needs what "holder" is promised.
+TEST(SlotsTest, ThePlaceOfAnAdmittedPodIsNotTakenByWhoPreempts) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestPod{.name = "victim", .cpu = 500, .priority = -3, .node = "n1"});
+  const WorkloadSpec job{.name = "job", .count = 1, .cpu = 500};
+  world.Put(job);
+  world.Cycle();
+  world.ComesTrue(job);
+  world.Put(TestPod{.name = "job-0", .cpu = 500}, "job");
+  world.Cycle();
+  world.engine.Apply(model::BindOutcome{
+      .uid = "uid-job-0", .outcome = model::WriteOutcome::kRefused, .code = 500, .at = world.now});
+  world.Put(TestPod{.name = "holder", .cpu = 500, .priority = 1});
+  world.engine.Cycle(world.now);
+  const auto promised = [&](const char* uid) {
+    return world.state().PromiseOf(world.state().FindPod(uid)).valid();
+  };
+  EXPECT_TRUE(promised("uid-holder"));
+  world.Put(TestPod{.name = "p", .cpu = 500, .priority = 5});
+  world.engine.Cycle(world.now);
+  EXPECT_TRUE(promised("uid-job-0"));
+  EXPECT_FALSE(promised("uid-holder"));
+  EXPECT_TRUE(promised("uid-p"));
+}
+
 }  // namespace
 }  // namespace berth::cycle

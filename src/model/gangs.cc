@@ -161,6 +161,7 @@ void State::Trial::Reserve(const Placement& placement, std::span<const PodId> vi
 void State::Trial::WithoutPromise(PodId pod, PodId heir) {
   const ClaimId promise = state_.PromiseOf(pod);
   CHECK(promise.valid());
+  CHECK_EQ(transaction_.checkpoint().operations, size_t{0});
   const Claim ended = state_.ledger_.claim(promise);
   for (const PodId victim : state_.VictimsOf(pod)) {
     if (state_.pods_.at(victim).terminating || heir.valid()) continue;
@@ -168,13 +169,14 @@ void State::Trial::WithoutPromise(PodId pod, PodId heir) {
     const OwnerId evicted_for = std::exchange(state_.pods_.mutable_at(victim).evicted_for, {});
     Claim kept = state_.ledger_.claim(state_.ClaimOf(victim));
     state_.SetLeaving(kept, victim);
-    transaction_.Change(state_.ClaimOf(victim), kept);
-    state_.Share(transaction_, victim);
+    taken_back_.Change(state_.ClaimOf(victim), kept);
+    state_.Share(taken_back_, victim);
     state_.pods_.mutable_at(victim).evicted_for = evicted_for;
     budgets_.Uncharge(victim);
   }
-  transaction_.End(promise);
-  state_.ShareOfOwner(transaction_, ended.owner);
+  taken_back_.End(promise);
+  state_.ShareOfOwner(taken_back_, ended.owner);
+  state_.SettleRests(taken_back_);
   without_.push_back(ended.account.node());
   state_.touches_.Add(without_.back(), kTouchTried);
 }
@@ -207,6 +209,7 @@ void State::Trial::Keep() {
 // What was derived from the nodes meanwhile is derived anew.
 State::Trial::~Trial() {
   transaction_.RollbackTo(Transaction::Checkpoint{});
+  taken_back_.RollbackTo(Transaction::Checkpoint{});
   const auto undo = [&](const Placement& placement) {
     state_.ledger_.mutable_volume_uses().TakeBack(state_.OwnerOf(placement.pod));
     state_.touches_.Add(placement.node, kTouchTried);

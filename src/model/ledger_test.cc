@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -256,14 +257,19 @@ RC_GTEST_PROP(LedgerTest, AgreesWithAPlainSumOverClaimsThroughAnyHistory, ()) {
   }
 }
 
-// What the owners who took room of the claim's account, by what was put last there, took more for
-// a viewer of its priority, where their own is higher.
-Amount TakenByMoreImportant(const Twin& twin, const std::map<uint32_t, Claim>& before,
-                            const std::vector<Claim>& put, const Claim& of, ResourceId r) {
+// The owners who took room of the account, and their priority, by what was put last there.
+std::map<OwnerId, int32_t> TakersOf(const std::vector<Claim>& put, AccountId account) {
   std::map<OwnerId, int32_t> takers;
   for (const Claim& c : put) {
-    if (c.account == of.account && c.state != ClaimState::kReleasing) takers[c.owner] = c.priority;
+    if (c.account == account && c.state != ClaimState::kReleasing) takers[c.owner] = c.priority;
   }
+  return takers;
+}
+
+// What they took more for a viewer of the claim's priority, where their own is higher.
+Amount TakenByMoreImportant(const Twin& twin, const std::map<uint32_t, Claim>& before,
+                            const std::vector<Claim>& put, const Claim& of, ResourceId r) {
+  const std::map<OwnerId, int32_t> takers = TakersOf(put, of.account);
   const auto charged = [&](const std::map<uint32_t, Claim>& claims, OwnerId owner) {
     Amount sum = 0;
     for (const auto& [id, c] : claims) {
@@ -279,6 +285,28 @@ Amount TakenByMoreImportant(const Twin& twin, const std::map<uint32_t, Claim>& b
     if (priority > of.priority) sum += charged(twin.claims, owner) - charged(before, owner);
   }
   return sum;
+}
+
+// What is charged to the account where those who took room of it don't fit together, beside what is
+// held and what is promised to others that the most important of them heeds.
+std::optional<Amount> ChargeOfAll(const Twin& twin, const std::map<uint32_t, Claim>& before,
+                                  const std::vector<Claim>& put, AccountId account, ResourceId r) {
+  const std::map<OwnerId, int32_t> takers = TakersOf(put, account);
+  int32_t most = std::numeric_limits<int32_t>::min();
+  for (const auto& [owner, priority] : takers) most = std::max(most, priority);
+  const auto charged = [&](const std::map<uint32_t, Claim>& claims) {
+    Amount sum = 0;
+    for (const auto& [id, c] : claims) {
+      const bool seen =
+          c.state == ClaimState::kHeld ||
+          (c.state == ClaimState::kReserved && (c.priority >= most || takers.contains(c.owner)));
+      if (c.account == account && seen) sum += twin.bundles.AmountOf(c.bundle, r);
+    }
+    return sum;
+  };
+  if (charged(twin.claims) <= twin.ledger.table(account).capacity(r, account.row()))
+    return std::nullopt;
+  return charged(twin.claims) - charged(before);
 }
 
 // Goal: what a decision charges to amounts that are negative. Method: model-based; each sum over
@@ -320,10 +348,11 @@ RC_GTEST_PROP(LedgerTest, NetChargesAreTheDifferenceOfPlainSums, ()) {
       const Amount others = c.state == ClaimState::kReleasing
                                 ? 0
                                 : TakenByMoreImportant(twin, before, put, c, a.resource);
-      if (twin.ledger.Future(c.account, a.resource, viewer, twin.bundles) + others < 0) {
-        const Amount charged = held + grown(ClaimState::kReserved, &viewer) - others;
-        most = std::max(most.value_or(charged), charged);
-      }
+      const Amount future = twin.ledger.Future(c.account, a.resource, viewer, twin.bundles);
+      if (future >= 0) continue;
+      std::optional<Amount> charged = held + grown(ClaimState::kReserved, &viewer) - others;
+      if (future + others >= 0) charged = ChargeOfAll(twin, before, put, c.account, a.resource);
+      if (charged) most = std::max(most.value_or(*charged), *charged);
     }
   }
   RC_ASSERT(t.NetCharge() == most.value_or(0));

@@ -300,7 +300,10 @@ class State {
   class Trial {
    public:
     explicit Trial(State& state)
-        : state_(state), transaction_(state.Begin()), budgets_(state.budgets_) {}
+        : state_(state),
+          taken_back_(state.Begin()),
+          transaction_(state.Begin()),
+          budgets_(state.budgets_) {}
     ~Trial();
     Trial(const Trial&) = delete;
     Trial& operator=(const Trial&) = delete;
@@ -309,7 +312,8 @@ class State {
     // As Promise, to a pod that is promised nothing.
     void Reserve(const Placement& placement, std::span<const PodId> victims);
     // As if the pod, which is promised a node, were not: who is evicted for it and is not being
-    // deleted yet stays, or leaves for the heir. Such a trial is not kept.
+    // deleted yet stays, or leaves for the heir. Such a trial is not kept. REQUIRES: nothing was
+    // placed or reserved yet.
     void WithoutPromise(PodId pod, PodId heir = {});
     // Whether what is reserved may be kept: as Promise says.
     [[nodiscard]] bool Fits();
@@ -323,6 +327,7 @@ class State {
       Claim before;  // What it was promised, if its owner is valid.
     };
     State& state_;
+    Transaction taken_back_;  // What the rest is tried on.
     Transaction transaction_;
     std::vector<Placed> placed_;
     std::vector<Placement> reserved_;

@@ -187,9 +187,9 @@ std::vector<Transaction::Taker> Transaction::Takers() const {
   std::vector<Taker> takers;
   for (const Operation& op : log_ | std::views::reverse) {
     if (Takes(op) && !op.after.account.is_tree())
-      takers.push_back({op.after.owner, op.after.account, op.after.priority});
+      takers.push_back({op.after.account, op.after.owner, op.after.priority});
   }
-  const auto who = [](const Taker& taker) { return std::pair(taker.owner, taker.account); };
+  const auto who = [](const Taker& taker) { return std::pair(taker.account, taker.owner); };
   std::ranges::stable_sort(takers, {}, who);
   const auto again = std::ranges::unique(takers, {}, who);
   takers.erase(again.begin(), again.end());
@@ -203,10 +203,10 @@ void Transaction::AddCharges(const Claim& claim, int sign, std::span<const Taker
   if (!claim.owner.valid() || claim.account.is_tree()) return;
   const bool reserved = claim.state == ClaimState::kReserved;
   const int64_t seen_to = reserved ? claim.priority : std::numeric_limits<int64_t>::max();
-  const auto who = std::pair(claim.owner, claim.account);
+  const auto who = std::pair(claim.account, claim.owner);
   const auto taker = std::ranges::lower_bound(
-      takers, who, {}, [](const Taker& t) { return std::pair(t.owner, t.account); });
-  const bool takes = taker != takers.end() && std::pair(taker->owner, taker->account) == who;
+      takers, who, {}, [](const Taker& t) { return std::pair(t.account, t.owner); });
+  const bool takes = taker != takers.end() && std::pair(taker->account, taker->owner) == who;
   for (const ResourceAmount& a : bundles_.View(claim.bundle)) {
     const Amount amount = sign * a.amount;
     Charge charge{.account = claim.account,
@@ -223,8 +223,7 @@ void Transaction::AddCharges(const Claim& claim, int sign, std::span<const Taker
   }
 }
 
-std::vector<Transaction::Charge> Transaction::Charges() const {
-  const std::vector<Taker> takers = Takers();
+std::vector<Transaction::Charge> Transaction::Charges(std::span<const Taker> takers) const {
   std::vector<Charge> charges;
   for (const Operation& op : log_) {
     // Who takes room is held to what it asks, as it was let in by that; who leaves gives back all.
@@ -234,6 +233,43 @@ std::vector<Transaction::Charge> Transaction::Charges() const {
     }
   }
   return charges;
+}
+
+// Of all who take room there, if they don't fit: beside what is held, and what is promised to
+// others that the most important of them heeds.
+std::optional<Amount> Transaction::ChargeOfAll(std::span<const Taker> takers,
+                                               const Negative& at) const {
+  const auto there = std::ranges::equal_range(takers, at.account, {}, &Taker::account);
+  const int64_t most = std::ranges::max(there, {}, &Taker::priority).priority;
+  // What they have there as promises that it does not heed.
+  const auto unheeded = [&](const Claim& claim) {
+    return claim.account == at.account && claim.state == ClaimState::kReserved &&
+           claim.priority < most;
+  };
+  const Viewer viewer{.owner = OwnerId{}, .priority = static_cast<int32_t>(most)};
+  Amount left =
+      ledger_.Future(at.account, at.resource, viewer, bundles_) + Unasked(at.account, at.resource);
+  for (const Taker& taker : there) {
+    for (ClaimId id = ledger_.first_of_owner(taker.owner); id.valid();
+         id = ledger_.claim(id).next_of_owner) {
+      if (unheeded(ledger_.claim(id)))
+        left -= bundles_.AmountOf(ledger_.claim(id).bundle, at.resource);
+    }
+  }
+  if (left >= 0) return std::nullopt;
+  Amount charged = 0;
+  for (const Operation& op : log_) {
+    for (auto [claim, sign] : {std::pair(op.before, -1), std::pair(op.after, +1)}) {
+      if (!claim.owner.valid() || claim.account != at.account ||
+          claim.state == ClaimState::kReleasing)
+        continue;
+      if (unheeded(claim) && !std::ranges::binary_search(there, claim.owner, {}, &Taker::owner))
+        continue;
+      if (Takes(op)) claim.bundle = bundles_.Asked(claim.bundle);
+      charged += sign * bundles_.AmountOf(claim.bundle, at.resource);
+    }
+  }
+  return charged;
 }
 
 Amount Transaction::NetCharge() const {
@@ -246,7 +282,8 @@ Amount Transaction::NetCharge() const {
 std::optional<Amount> Transaction::NetNodeCharge() const {
   std::vector<Negative> negatives = Negatives();
   if (negatives.empty()) return std::nullopt;
-  std::vector<Charge> charges = Charges();
+  const std::vector<Taker> takers = Takers();
+  std::vector<Charge> charges = Charges(takers);
   // By account and resource, what more viewers see first: one pass sums up for each viewer.
   const auto place = [](const auto& x) {
     return std::tuple(x.account, x.resource.value, -x.priority);
@@ -275,8 +312,9 @@ std::optional<Amount> Transaction::NetNodeCharge() const {
     }
     before = &n;
     const Amount without = n.future && n.takes ? by_more_important : 0;
-    const Amount charged = (n.future ? future : physical) - without;
-    if (n.amount + without < 0) most = std::max(most.value_or(charged), charged);
+    std::optional<Amount> charged = (n.future ? future : physical) - without;
+    if (n.amount + without >= 0) charged = ChargeOfAll(takers, n);
+    if (charged) most = std::max(most.value_or(*charged), *charged);
   }
   return most;
 }

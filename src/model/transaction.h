@@ -62,9 +62,10 @@ class Transaction {
   // What of all this charges, on balance, an amount that is negative: the physical free, or the
   // `future` for the priority of a claim that was added or changed, of its account and resources.
   // For one that takes room the `future` is that without what more important ones take there by
-  // this: they need not heed what it was promised, nor whom it heeded. The most of these; not above
-  // 0 when nothing got worse. O(operations x log operations), and nearly always, when nothing is
-  // negative, O(operations x resources x claims reserved there).
+  // this: they need not heed whom it heeded. But all together must fit beside what the most
+  // important of them heeds. The most of these; not above 0 when nothing got worse. O(operations x
+  // log operations), and nearly always, when nothing is negative, O(operations x resources x claims
+  // reserved there).
   // Of a queue: how much less is left to it, physically or in the future, than before all this;
   // O(operations x resources x levels).
   [[nodiscard]] Amount NetCharge() const;
@@ -96,8 +97,8 @@ class Transaction {
   };
   // Who takes room of an account.
   struct Taker {
-    OwnerId owner;
     AccountId account;
+    OwnerId owner;
     int64_t priority = 0;
   };
   // A queue that uses more than it may.
@@ -117,7 +118,9 @@ class Transaction {
   [[nodiscard]] std::vector<Taker> Takers() const;
   void AddCharges(const Claim& claim, int sign, std::span<const Taker> takers,
                   std::vector<Charge>& charges) const;
-  [[nodiscard]] std::vector<Charge> Charges() const;
+  [[nodiscard]] std::vector<Charge> Charges(std::span<const Taker> takers) const;
+  [[nodiscard]] std::optional<Amount> ChargeOfAll(std::span<const Taker> takers,
+                                                  const Negative& at) const;
   void CheckDevices() const;
   void CheckPorts() const;
 
