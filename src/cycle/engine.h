@@ -328,6 +328,7 @@ class Engine {
   void DecideAgain(std::span<const model::PodId> pods, model::Plan& plan);
   Ahead LookAhead(model::GroupId group, std::span<const model::PodId> outranked,
                   model::Refusal& why, const model::Plan& plan);
+  [[nodiscard]] bool CanAllBeKept(const Trial& trial) const;
   [[nodiscard]] bool TakesFromMoreImportant(std::span<const Reserved> reserved,
                                             std::span<const model::PodId> outranked) const;
   bool KeepAhead(model::GroupId group, const Ahead& ahead, std::span<const model::PodId> outranked,

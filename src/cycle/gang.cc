@@ -301,11 +301,23 @@ Engine::Ahead Engine::LookAhead(GroupId g, std::span<const PodId> outranked, mod
     return {};
   }
   if (!trial.claims.Fits()) return {.outranks = LeastHolder(trial)};
+  if (!CanAllBeKept(trial)) return {};
   std::vector<PodId> victims;
   for (const Reserved& reserved : trial.reserved)
     victims.insert(victims.end(), reserved.found.victims.begin(), reserved.found.victims.end());
   if (!options_.faults.bind_victims && BindsAny(victims, plan)) return {.unbinds = victims};
   return {.found = true, .reserved = std::move(trial.reserved), .kept = std::move(trial.kept)};
+}
+
+// Whether nobody more important took room that a less important member counts on, which heeds a
+// promise to another that the first need not heed: it would lose it again.
+bool Engine::CanAllBeKept(const Trial& trial) const {
+  const auto priority = [&](const Reserved& one) { return state_.pods().at(one.pod).priority; };
+  if (std::ranges::adjacent_find(trial.reserved, std::not_equal_to(), priority) ==
+      trial.reserved.end())
+    return true;
+  return std::ranges::all_of(trial.reserved,
+                             [&](const Reserved& one) { return CanBeKept(one.pod); });
 }
 
 // Whether a node of which a promise is in the way goes only to members that its holder is not less

@@ -229,6 +229,22 @@ TEST_F(PreemptingExamples, AGangIsNotPromisedTheSameRoomTwice) {
   EXPECT_FALSE(plan.more);
 }
 
+// Goal: a gang is not promised what its least important member would lose again. Method: "small" has
+// its turn first, and heeds "mid"; "big" need not, and there is no room for all three.
+TEST_F(PreemptingExamples, AGangIsNotPromisedWhatItCannotKeep) {
+  Node({.name = "n1", .cpu = 500});
+  Pod({.name = "leaver", .cpu = 500, .node = "n1", .terminating = true});
+  Pod({.name = "mid", .cpu = 400, .priority = 3, .nominated = "n1"});
+  Cycle();
+  Pod({.name = "small", .cpu = 100, .priority = 2, .group = "g", .role = "r"});
+  Pod({.name = "big", .cpu = 100, .priority = 4, .group = "g"});
+  engine.Apply(
+      FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 2, .roles = {{"r", 1}}}));
+  const model::Plan plan = Cycle();
+  EXPECT_TRUE(plan.nominations.empty());
+  EXPECT_FALSE(plan.more);
+}
+
 // Goal: what is taken back for a gang counts as it is, not as the gang's doing. Method: without what
 // "h1" is promised on n1 its victim stays, on whose room "h2" counts; the member goes to n2 then.
 TEST_F(PreemptingExamples, WhatIsTakenBackForAGangIsNoChargeOfIts) {
