@@ -405,14 +405,7 @@ TEST(Gang, WhoWaitsForQuotaThatIsThereIsMissed) {
     Engine engine({.faults = {.forget_quota_waiters = forgotten}});
     engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 100'000}));
     for (const std::string queue : {"q0", "q1"}) {
-      engine.Apply(
-          model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                             .name = queue,
-                             .uid = queue,
-                             .parent = "root",
-                             .quotas = {{.flavor = {},
-                                         .resource = model::kCpu,
-                                         .quota = {.borrowing_limit = 1000, .lending_limit = 0}}}});
+      engine.Apply(QueueOfGroups(queue, 1000));
       // What is kept for one without members is all that there is.
       const model::ResourceAmount all{model::kCpu, 1000};
       model::GroupUpsert kept = FactsOf(engine.vocabulary(), TestGroup{.name = "a" + queue});
@@ -441,14 +434,7 @@ class LooseMembers {
  public:
   LooseMembers() {
     engine_.Apply(FactsOf(engine_.vocabulary(), TestNode{.name = "n1", .cpu = 100'000}));
-    engine_.Apply(
-        model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                           .name = "q",
-                           .uid = "q",
-                           .parent = "root",
-                           .quotas = {{.flavor = {},
-                                       .resource = model::kCpu,
-                                       .quota = {.borrowing_limit = 1000, .lending_limit = 0}}}});
+    engine_.Apply(QueueOfGroups("q", 1000));
     model::GroupUpsert group = FactsOf(engine_.vocabulary(), TestGroup{.name = "g"});
     group.queue = "q";
     group.phase = model::GroupPhase::kRunning;
@@ -542,14 +528,7 @@ TEST(Gang, WhoCanHaveNoPlacesKeepsNoQuotaFromOthers) {
       return gang;
     };
     engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 1500}));
-    engine.Apply(
-        model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                           .name = "q",
-                           .uid = "q",
-                           .parent = "root",
-                           .quotas = {{.flavor = {},
-                                       .resource = model::kCpu,
-                                       .quota = {.borrowing_limit = 4000, .lending_limit = 0}}}});
+    engine.Apply(QueueOfGroups("q", 4000));
     model::GroupUpsert large = put("large", 2000, 1);
     // Small comes beside it, or once its object says that it was let in.
     if (equal) {

@@ -146,14 +146,9 @@ class World {
     engine_.Apply(facts);
   }
   void PutQueue(const std::string& name) {
-    const model::Quota quota{.borrowing_limit = 100 * Draw(5, 30), .lending_limit = 0};
-    engine_.Apply(
-        model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                           .name = name,
-                           .uid = name,
-                           .parent = "root",
-                           .quotas = {{.flavor = {}, .resource = model::kCpu, .quota = quota}},
-                           .stopped = OneIn(8)});
+    model::QueueUpsert queue = QueueOfGroups(name, 100 * Draw(5, 30));
+    queue.stopped = OneIn(8);
+    engine_.Apply(queue);
   }
   void PutBudget() {
     model::BudgetUpsert budget{.key = "default/" + Either("b0", "b1"), .uid = "b"};

@@ -267,17 +267,7 @@ TEST_F(PreemptingExamples, WhatIsTakenBackForAGangIsNoChargeOfIts) {
 TEST_F(PreemptingExamples, WhatIsKeptForAGroupIsNoChargeOfAnother) {
   Node({.name = "n1", .cpu = 1000});
   Node({.name = "n2", .cpu = 100});
-  const auto queue = [&](int64_t cpu) {
-    engine.Apply(
-        model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                           .name = "q",
-                           .uid = "q",
-                           .parent = "root",
-                           .quotas = {{.flavor = {},
-                                       .resource = model::kCpu,
-                                       .quota = {.borrowing_limit = cpu, .lending_limit = 0}}}});
-  };
-  queue(1000);
+  engine.Apply(QueueOfGroups("q", 1000));
   model::GroupUpsert group = FactsOf(engine.vocabulary(), TestGroup{.name = "g", .min_member = 1});
   group.queue = "q";
   group.phase = model::GroupPhase::kInqueue;
@@ -288,7 +278,7 @@ TEST_F(PreemptingExamples, WhatIsKeptForAGroupIsNoChargeOfAnother) {
   Pod({.name = "victim", .cpu = 1000, .node = "n1"});
   Pod({.name = "loose", .cpu = 900, .priority = 1, .group = "g"});
   EXPECT_EQ(FirstLine(Printed()), "promise default/loose -> n1  evicts default/victim");
-  queue(500);
+  engine.Apply(QueueOfGroups("q", 500));
   Cycle();
   Pod({.name = "p", .cpu = 1000, .priority = 5});
   EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1  evicts default/victim");

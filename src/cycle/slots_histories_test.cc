@@ -171,15 +171,7 @@ class RandomJoint {
     const std::string name = "g" + std::to_string(*rc::gen::inRange(0, 2));
     switch (*rc::gen::inRange(0, 4)) {
       case 0:
-        return world.engine.Apply(model::QueueUpsert{
-            .kind = model::QueueKind::kQueue,
-            .name = "team",
-            .uid = "team",
-            .parent = "root",
-            .quotas = {{.flavor = {},
-                        .resource = model::kCpu,
-                        .quota = {.borrowing_limit = *rc::gen::inRange(1, 7) * 1000,
-                                  .lending_limit = 0}}}});
+        return world.engine.Apply(QueueOfGroups("team", *rc::gen::inRange(1, 7) * 1000));
       case 1:
         if (*rc::gen::inRange(0, 3) == 0)
           return world.engine.Apply(model::GroupRemove{.uid = "uid-" + name});

@@ -272,4 +272,15 @@ inline model::GroupUpsert FactsOf(model::Vocabulary& v, const TestGroup& group) 
   return facts;
 }
 
+// A queue of groups that may have so much, and no more.
+inline model::QueueUpsert QueueOfGroups(const std::string& name, int64_t cpu) {
+  return {.kind = model::QueueKind::kQueue,
+          .name = name,
+          .uid = name,
+          .parent = "root",
+          .quotas = {{.flavor = {},
+                      .resource = model::kCpu,
+                      .quota = {.borrowing_limit = cpu, .lending_limit = 0}}}};
+}
+
 }  // namespace berth::cycle

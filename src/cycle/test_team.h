@@ -14,16 +14,7 @@ class TeamWorld : public JointWorld {
  public:
   using JointWorld::JointWorld;
   using JointWorld::Put;
-  void Team(int64_t cpu) {
-    engine.Apply(
-        model::QueueUpsert{.kind = model::QueueKind::kQueue,
-                           .name = "team",
-                           .uid = "team",
-                           .parent = "root",
-                           .quotas = {{.flavor = {},
-                                       .resource = model::kCpu,
-                                       .quota = {.borrowing_limit = cpu, .lending_limit = 0}}}});
-  }
+  void Team(int64_t cpu) { engine.Apply(QueueOfGroups("team", cpu)); }
   void PutGroup(const std::string& name, int32_t minimum = 2) {
     model::GroupUpsert facts =
         cycle::FactsOf(engine.vocabulary(), TestGroup{.name = name, .min_member = minimum});
