@@ -44,6 +44,20 @@ void AttemptMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
                     fmt::format(R"(profile="{}",result="scheduled")", profile), of.durations,
                     kAttempt);
   }
+  constexpr std::pair kExtensionPoint(SchedulingMetrics::kExtensionPointFirstNs, kSecond);
+  constexpr std::string_view kOfExtensionPoint =
+      "scheduler_framework_extension_point_duration_seconds";
+  metrics.Family(kOfExtensionPoint, "histogram",
+                 "From a decision until its binding is sent (PreBind), and to its answer (Bind).");
+  for (const auto& [profile, of] : told.profiles()) {
+    const auto labels = [&](std::string_view point, std::string_view status) {
+      return fmt::format(R"(extension_point="{}",profile="{}",status="{}")", point, profile,
+                         status);
+    };
+    metrics.Buckets(kOfExtensionPoint, labels("PreBind", "Success"), of.pre_bind, kExtensionPoint);
+    metrics.Buckets(kOfExtensionPoint, labels("Bind", "Success"), of.bind, kExtensionPoint);
+    metrics.Buckets(kOfExtensionPoint, labels("Bind", "Error"), of.bind_failed, kExtensionPoint);
+  }
   metrics.Family("scheduler_pod_scheduling_sli_duration_seconds", "histogram",
                  "From when a pod may be placed, without its gates, to its binding.");
   for (const auto& [attempts, histogram] : told.sli()) {

@@ -145,19 +145,42 @@ TEST(Metrics, AreNamedAndDividedAsKubeSchedulers) {
         "scheduler_pending_pods{queue=\"backoff\"} 0\n",
         "scheduler_pending_pods{queue=\"gated\"} 1\n",
         "scheduler_pending_pods{queue=\"unschedulable\"} 1\n",
-        "scheduler_cache_size{type=\"nodes\"} 1\n", "scheduler_cache_size{type=\"pods\"} 2\n",
+        "scheduler_cache_size{type=\"nodes\"} 1\n",
+        "scheduler_cache_size{type=\"pods\"} 2\n",
         "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
         "result=\"scheduled\",le=\"0.002\"} 0\n",
         "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
         "result=\"scheduled\",le=\"0.004\"} 1\n",
         "scheduler_scheduling_attempt_duration_seconds_sum{profile=\"default-scheduler\","
         "result=\"scheduled\"} 0.003\n",
+        "scheduler_framework_extension_point_duration_seconds_sum{extension_point=\"PreBind\","
+        "profile=\"default-scheduler\",status=\"Success\"} 0\n",
+        "scheduler_framework_extension_point_duration_seconds_count{extension_point=\"Bind\","
+        "profile=\"default-scheduler\",status=\"Error\"} 0\n",
+        "scheduler_framework_extension_point_duration_seconds_bucket{extension_point=\"Bind\","
+        "profile=\"default-scheduler\",status=\"Success\",le=\"0.0016\"} 0\n",
+        "scheduler_framework_extension_point_duration_seconds_bucket{extension_point=\"Bind\","
+        "profile=\"default-scheduler\",status=\"Success\",le=\"0.0032\"} 1\n",
         "scheduler_pod_scheduling_sli_duration_seconds_bucket{attempts=\"1\",le=\"0.01\"} 1\n",
         "scheduler_pod_scheduling_sli_duration_seconds_count{attempts=\"1\"} 1\n",
         "scheduler_pod_scheduling_attempts_bucket{le=\"1\"} 1\n",
         "scheduler_pod_scheduling_attempts_sum 1\n"}) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
   }
+}
+
+TEST(Metrics, ABindingThatIsRefusedTookItsTimeToo) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  rig.now = rig.now + Duration::Milliseconds(3);
+  rig.Answer(bind, 422, R"({"kind":"Status","status":"Failure","message":"no","code":422})");
+  const std::string metrics = rig.Get("/metrics");
+  EXPECT_NE(metrics.find("scheduler_framework_extension_point_duration_seconds_sum{"
+                         "extension_point=\"Bind\",profile=\"default-scheduler\",status=\"Error\"} "
+                         "0.003\n"),
+            std::string::npos)
+      << metrics;
 }
 
 }  // namespace

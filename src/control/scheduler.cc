@@ -842,6 +842,7 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
           {.pod = attempt.pod, .scheduler_name = attempt.scheduler_name, .node = attempt.node});
     }
     if (result.outcome->outcome == model::WriteOutcome::kRefused) {
+      metrics_.BindFailed(now, attempt.pod.uid, attempt.scheduler_name);
       ToldRefused(attempt, fmt::format("binding rejected: {}", result.status.message),
                   result.status.code, out);
     }

@@ -72,6 +72,7 @@ void Scheduler::OnVerdict(Instant now, const Extenders::Verdict& verdict, env::O
 
 // Sends the binding where it goes.
 void Scheduler::BindNow(Instant now, Binder::Attempt attempt, env::Outbox& out) {
+  metrics_.BindSent(now, attempt.pod.uid, attempt.scheduler_name);
   if (extenders_ && attempt.devices.none()) {
     if (const auto call = extenders_->Bind(now, attempt, client_.writes_leave_until(), out)) {
       attempt.by_extender = true;

@@ -42,6 +42,19 @@ SchedulingMetrics::Refusals SchedulingMetrics::CountRefused() const {
   return counts;
 }
 
+void SchedulingMetrics::BindSent(Instant now, std::string_view uid, std::string_view profile) {
+  const auto at = waiting_.find(uid);
+  if (at == waiting_.end()) return;
+  at->second.sent = now;
+  Of(profile).pre_bind.Add((now - at->second.decided).ns, kExtensionPointFirstNs);
+}
+
+void SchedulingMetrics::BindFailed(Instant now, std::string_view uid, std::string_view profile) {
+  const auto at = waiting_.find(uid);
+  if (at == waiting_.end()) return;
+  Of(profile).bind_failed.Add((now - at->second.sent).ns, kExtensionPointFirstNs);
+}
+
 void SchedulingMetrics::Bound(Instant now, std::string_view uid, std::string_view profile) {
   OfProfile& of = Of(profile);
   ++of.scheduled;
@@ -50,6 +63,7 @@ void SchedulingMetrics::Bound(Instant now, std::string_view uid, std::string_vie
   const Entry entry = at->second;
   waiting_.erase(at);
   of.durations.Add((now - entry.decided).ns, kAttemptFirstNs);
+  of.bind.Add((now - entry.sent).ns, kExtensionPointFirstNs);
   attempts_.Add(entry.attempts, 1);
   sli_[std::min(entry.attempts, kAttemptsTold + 1)].Add((now - entry.since).ns, kSliFirstNs);
 }
