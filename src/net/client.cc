@@ -14,6 +14,7 @@
 #include "net/client_http1.h"
 #include "net/client_http2.h"
 #include "net/client_impl.h"
+#include "net/gathering.h"
 #include "net/tls.h"
 
 namespace berth::net {
@@ -145,11 +146,12 @@ void HttpsClient::Impl::Run() {
     io.run();
     return;
   }
+  Gathering gathering(options.gather_calls_min, options.gather_at_most);
   while (!io.stopped()) {
     io.run_one();
     io.poll();
-    if (own->busy_count >= options.gather_calls_min)
-      std::this_thread::sleep_for(std::chrono::nanoseconds(options.gather_for.ns));
+    const Duration wait = gathering.Next(own->busy_count, own->ended_count);
+    if (wait > Duration{}) std::this_thread::sleep_for(std::chrono::nanoseconds(wait.ns));
   }
 }
 
@@ -257,7 +259,10 @@ void HttpsClient::Impl::NoteStreaming(const std::shared_ptr<Pool>& pool) {
 void HttpsClient::Impl::End(const Call& call, bool streaming, Pool& pool) {
   calls.erase(call.id.value);
   deadlines.erase({call.due, call.id.value});
-  if (!streaming) --pool.busy_count;
+  if (!streaming) {
+    --pool.busy_count;
+    ++pool.ended_count;
+  }
   CHECK_GE(pool.busy_count, 0);
 }
 

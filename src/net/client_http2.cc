@@ -98,6 +98,7 @@ void Http2Connection::Flush() {
 
 // The server can't have carried them out: it waits for their ends.
 void Http2Connection::ResetLate() {
+  if (!session_.any_partly_sent()) return;
   std::vector<int32_t> late;
   for (const auto& [stream, exchange] : exchanges_) {
     if (session_.IsPartlySent(stream) && client_.IsTooLate(exchange.call)) late.push_back(stream);

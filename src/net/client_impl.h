@@ -70,6 +70,7 @@ struct Pool {
   int opening = 0;                   // Connections of which that is not known yet.
   bool speaks_http1 = false;         // As the last one told.
   int busy_count = 0;                // Calls that are no open stream and have a connection.
+  uint64_t ended_count = 0;          // Of such calls, as they ended.
   uint64_t used_at = 0;              // By the count of calls.
 };
 

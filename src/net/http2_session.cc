@@ -93,6 +93,7 @@ struct Http2Session::Impl {
   nghttp2_session* session = nullptr;
   std::unordered_map<int32_t, Exchange> exchanges;
   std::vector<int32_t> touched;
+  size_t partly_sent = 0;  // Exchanges whose request's body is not sent to its end.
   bool settled = false;
 };
 
@@ -108,6 +109,8 @@ int Http2Session::Impl::OnHeader(int32_t stream, std::string_view name, std::str
   if (name == ":status") {
     std::from_chars(value.data(), value.data() + value.size(), exchange->answer.head.status);
   } else {
+    constexpr size_t kUsualHeaders = 10;
+    if (exchange->answer.head.headers.empty()) exchange->answer.head.headers.reserve(kUsualHeaders);
     exchange->answer.head.headers.push_back({std::string(name), std::string(value)});
   }
   return 0;
@@ -149,7 +152,7 @@ void Http2Session::Impl::OnData(int32_t stream, std::string_view data) {
 
 void Http2Session::Impl::OnClosed(int32_t stream, uint32_t code) {
   Exchange* exchange = Find(stream);
-  if (exchange == nullptr) return;
+  if (exchange == nullptr || exchange->answer.end != End::kOpen) return;
   // Who has begun to answer has looked at it, whatever it says.
   const bool refused = code == NGHTTP2_REFUSED_STREAM && !exchange->answer.head_done;
   Finish(stream, *exchange, refused ? End::kRefused : End::kBroken,
@@ -170,7 +173,10 @@ ssize_t Http2Session::Impl::ReadBody(int32_t stream, std::span<uint8_t> into, ui
   const size_t taken = std::min(into.size(), rest.size());
   if (taken > 0) std::memcpy(into.data(), rest.data(), taken);
   exchange->body_at += taken;
-  if (taken == rest.size()) flags |= NGHTTP2_DATA_FLAG_EOF;
+  if (taken == rest.size()) {
+    flags |= NGHTTP2_DATA_FLAG_EOF;
+    --partly_sent;
+  }
   return static_cast<ssize_t>(taken);
 }
 
@@ -279,12 +285,15 @@ int32_t Http2Session::Send(const Http2Request& request) {
   CHECK_GT(stream, 0);
   Impl::Exchange& exchange = impl_->exchanges[stream];
   exchange.body = sent.body;
+  if (has_body) ++impl_->partly_sent;
   exchange.stream = request.stream;
   return stream;
 }
 
 void Http2Session::Forget(int32_t stream) {
-  if (impl_->exchanges.erase(stream) == 0) return;
+  if (impl_->Find(stream) == nullptr) return;
+  if (IsPartlySent(stream)) --impl_->partly_sent;
+  impl_->exchanges.erase(stream);
   // An answer before the whole request is sent is a refusal; the rest need not be sent.
   const bool sent = nghttp2_session_get_stream_local_close(impl_->session, stream) != 0;
   const bool answered = nghttp2_session_get_stream_remote_close(impl_->session, stream) != 0;
@@ -297,6 +306,8 @@ bool Http2Session::IsPartlySent(int32_t stream) const {
   const Impl::Exchange* exchange = impl_->Find(stream);
   return exchange != nullptr && exchange->body_at < exchange->body.size();
 }
+
+bool Http2Session::any_partly_sent() const { return impl_->partly_sent > 0; }
 
 void Http2Session::Ping() {
   CHECK_EQ(nghttp2_submit_ping(impl_->session, NGHTTP2_FLAG_NONE, nullptr), 0);

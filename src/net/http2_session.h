@@ -59,6 +59,8 @@ class Http2Session {
   void Forget(int32_t stream);
   // Whether bytes of its body have still to become output: what the server's windows don't let.
   [[nodiscard]] bool IsPartlySent(int32_t stream) const;
+  // Whether it is so of any. O(1).
+  [[nodiscard]] bool any_partly_sent() const;
   // Asks for a sign of life: some bytes will come.
   void Ping();
 
