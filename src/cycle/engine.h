@@ -423,6 +423,7 @@ class Engine {
   // Preemption (preempt.cc).
   [[nodiscard]] LineKind KindOf(model::PodId pod) const;
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
+  [[nodiscard]] bool AwaitsVictimsAsUpstream(model::PodId pod, model::NodeId promised) const;
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] place::NodePreemption AskAboutEvictions(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool EvictionsGoOn(model::PodId pod) const;

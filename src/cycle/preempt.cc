@@ -36,8 +36,20 @@ bool Engine::CanBeKept(PodId pod) const {
   const place::NodePreemption there = AskAboutEvictions(pod, promised);
   if (there.answer == place::PreemptionAnswer::kNotHelpful)
     return options_.faults.keep_promise_where_refused;
+  if (AwaitsVictimsAsUpstream(pod, promised)) return true;
   return !options_.faults.doubt_promises && there.answer == place::PreemptionAnswer::kHelps &&
          there.preemption.victims.empty();
+}
+
+// Upstream evicts nobody for a pod as long as somebody leaves its nominated node whom a preemption
+// marked (A08), whether that makes enough room or not. Who should have gone is not waited for
+// (A09).
+bool Engine::AwaitsVictimsAsUpstream(PodId pod, NodeId promised) const {
+  const model::Pod& row = state_.pods().at(pod);
+  if (!state_.compat() || row.group.valid() || row.slot.valid()) return false;
+  return AnyLessImportant(pod, promised, [](const model::Pod& other) {
+    return other.terminating && other.disrupted && !other.overdue;
+  });
 }
 
 LineKind Engine::KindOf(PodId pod) const {

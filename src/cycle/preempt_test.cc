@@ -127,6 +127,49 @@ TEST_F(PreemptingExamples, WhoWaitsForVictimsThatLeaveIsToldSo) {
   EXPECT_FALSE(Cycle(1).more);
 }
 
+// Goal: evictions that an earlier life began, and that are not enough, go on, but for upstream, which
+// waits until those that it marked are gone. Method: "leaves" alone makes too little room.
+TEST_F(PreemptingExamples, EvictionsThatBeganAndAreNotEnoughGoOnButForUpstream) {
+  const auto come = [&] {
+    Node({.name = "n1", .cpu = 1000});
+    Pod({.name = "leaves",
+         .cpu = 400,
+         .priority = 1,
+         .node = "n1",
+         .terminating = true,
+         .marked = true});
+    Pod({.name = "low", .cpu = 500, .priority = 1, .node = "n1"});
+    Pod({.name = "p", .cpu = 1000, .priority = 10, .nominated = "n1"});
+    return Cycle();
+  };
+  EXPECT_EQ(come().preemptions.size(), 1u);
+  engine = Engine({.preemption = true, .compat = true});
+  const model::Plan plan = come();
+  EXPECT_EQ(plan.preemptions.size(), 0u);
+  ASSERT_EQ(plan.refusals.size(), 1u);
+  EXPECT_EQ(plan.refusals[0].preemption->bar, model::PreemptionBar::kVictimsTerminating);
+  EXPECT_FALSE(Cycle(1).more);
+  engine.Apply(model::PodRemove{.uid = "uid-leaves"});
+  EXPECT_EQ(FirstLine(Printed(2)), "promise default/p -> n1  evicts default/low");
+}
+
+// Goal: A09 for the same: nobody waits for whom who does not go. Method: it is overdue.
+TEST_F(PreemptingAsUpstream, WhoDoesNotGoIsWaitedForNoLonger) {
+  Node({.name = "n1", .cpu = 1000});
+  Node({.name = "n2", .cpu = 1000});
+  Pod({.name = "stays",
+       .cpu = 400,
+       .priority = 1,
+       .node = "n1",
+       .terminating = true,
+       .marked = true,
+       .deadline = 70});
+  Pod({.name = "low", .cpu = 500, .priority = 1, .node = "n2"});
+  Pod({.name = "p", .cpu = 1000, .priority = 10, .nominated = "n1"});
+  for (const int64_t at_ms : {0, 90'000, 129'000}) EXPECT_TRUE(Cycle(at_ms).preemptions.empty());
+  EXPECT_EQ(FirstLine(Printed(130'000)), "promise default/p -> n2  evicts default/low");
+}
+
 // Goal: room of one who is no less important counts when it comes, as ever. Method: upstream finds
 // nobody to evict.
 TEST_F(PreemptingAsUpstream, RoomThatComesIsPromisedWhoeverLeaves) {
