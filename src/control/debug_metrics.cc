@@ -48,7 +48,8 @@ void AttemptMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   constexpr std::string_view kOfExtensionPoint =
       "scheduler_framework_extension_point_duration_seconds";
   metrics.Family(kOfExtensionPoint, "histogram",
-                 "From a decision until its binding is sent (PreBind), and to its answer (Bind).");
+                 "From a decision until its binding may be sent (PreBind), and to its answer, with "
+                 "the time that it waits for its turn (Bind).");
   for (const auto& [profile, of] : told.profiles()) {
     const auto labels = [&](std::string_view point, std::string_view status) {
       return fmt::format(R"(extension_point="{}",profile="{}",status="{}")", point, profile,

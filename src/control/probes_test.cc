@@ -183,5 +183,26 @@ TEST(Metrics, ABindingThatIsRefusedTookItsTimeToo) {
       << metrics;
 }
 
+// Goal: a binding whose answer is lost is counted as any other once it is known what became of it,
+// though the pod is learned by the same read.
+TEST(Metrics, ABindingThatWasReadIsCounted) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  rig.now = rig.now + Duration::Milliseconds(3);
+  rig.Step(env::CallFailed{.call = bind.call, .failure = env::CallFailure::kLost});
+  rig.Answer(rig.TakeOf("/pods/"), 200, PodJson({.version = 120, .node = "n1"}));
+  const std::string metrics = rig.Get("/metrics");
+  for (const std::string_view line :
+       {"scheduler_framework_extension_point_duration_seconds_count{extension_point=\"Bind\","
+        "profile=\"default-scheduler\",status=\"Error\"} 1\n",
+        "scheduler_framework_extension_point_duration_seconds_count{extension_point=\"Bind\","
+        "profile=\"default-scheduler\",status=\"Success\"} 0\n",
+        "scheduler_scheduling_attempt_duration_seconds_count{profile=\"default-scheduler\","
+        "result=\"scheduled\"} 1\n"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
+  }
+}
+
 }  // namespace
 }  // namespace berth::control

@@ -841,8 +841,10 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
           now,
           {.pod = attempt.pod, .scheduler_name = attempt.scheduler_name, .node = attempt.node});
     }
+    const bool failed = result.outcome->outcome != model::WriteOutcome::kDone &&
+                        result.outcome->outcome != model::WriteOutcome::kNotSent;
+    if (failed) metrics_.BindFailed(now, attempt.pod.uid, attempt.scheduler_name);
     if (result.outcome->outcome == model::WriteOutcome::kRefused) {
-      metrics_.BindFailed(now, attempt.pod.uid, attempt.scheduler_name);
       ToldRefused(attempt, fmt::format("binding rejected: {}", result.status.message),
                   result.status.code, out);
     }
@@ -851,14 +853,15 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
   if (!result.read) return;
   // Not found: the deletion is on its way in the watch, and ends the claim then.
   if (result.object.empty()) return;
-  Learn(now, result.object, out);
   // Asked of what was read: a pod that is gone or finished by now is not kept.
   const auto pod = decoder_.Pod(result.object.view());
   const bool came_true = pod && pod->meta.uid == attempt.pod.uid && pod->node_name == attempt.node;
+  // Before it is learned, by which it no longer waits.
+  if (came_true) metrics_.Bound(now, attempt.pod.uid, attempt.scheduler_name);
+  Learn(now, result.object, out);
   Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
   if (!came_true) return;
   ++counters_.scheduled;
-  metrics_.Bound(now, attempt.pod.uid, attempt.scheduler_name);
   status_.Scheduled(
       now, {.pod = attempt.pod, .scheduler_name = attempt.scheduler_name, .node = attempt.node});
 }

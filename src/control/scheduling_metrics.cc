@@ -53,6 +53,7 @@ void SchedulingMetrics::BindFailed(Instant now, std::string_view uid, std::strin
   const auto at = waiting_.find(uid);
   if (at == waiting_.end()) return;
   Of(profile).bind_failed.Add((now - at->second.sent).ns, kExtensionPointFirstNs);
+  at->second.sent = Instant::Never();
 }
 
 void SchedulingMetrics::Bound(Instant now, std::string_view uid, std::string_view profile) {
@@ -63,7 +64,7 @@ void SchedulingMetrics::Bound(Instant now, std::string_view uid, std::string_vie
   const Entry entry = at->second;
   waiting_.erase(at);
   of.durations.Add((now - entry.decided).ns, kAttemptFirstNs);
-  of.bind.Add((now - entry.sent).ns, kExtensionPointFirstNs);
+  if (entry.sent != Instant::Never()) of.bind.Add((now - entry.sent).ns, kExtensionPointFirstNs);
   attempts_.Add(entry.attempts, 1);
   sli_[std::min(entry.attempts, kAttemptsTold + 1)].Add((now - entry.since).ns, kSliFirstNs);
 }

@@ -41,8 +41,8 @@ class SchedulingMetrics {
     uint64_t unschedulable = 0;
     uint64_t errors = 0;
     Histogram<15> durations;  // Of attempts that were scheduled, in ns.
-    // From the decision until its binding is sent (volumes are bound meanwhile), and from then to
-    // its answer; in ns.
+    // From the decision until its binding may be sent (volumes are bound meanwhile), and from then,
+    // its turn in the client's queue included, to its answer or to what a read told; in ns.
     Histogram<12> pre_bind;
     Histogram<12> bind;
     Histogram<12> bind_failed;
@@ -54,6 +54,7 @@ class SchedulingMetrics {
   void FoundNoNode(std::string_view uid, std::string_view profile, model::ReasonMask reasons);
   void Refused(std::string_view profile) { ++Of(profile).errors; }
   void BindSent(Instant now, std::string_view uid, std::string_view profile);
+  // Refused or of unknown fate, in which case Bound may follow.
   void BindFailed(Instant now, std::string_view uid, std::string_view profile);
   void Bound(Instant now, std::string_view uid, std::string_view profile);
   void Forget(std::string_view uid);
@@ -76,7 +77,7 @@ class SchedulingMetrics {
   struct Entry {
     Instant since;
     Instant decided;    // Of the attempt that is under way.
-    Instant sent = {};  // Likewise, its binding.
+    Instant sent = {};  // Likewise, its binding. Never: it has failed.
     uint32_t attempts = 0;
     model::ReasonMask reasons = 0;  // Of the last one that found no node.
     std::string profile = {};       // Likewise.

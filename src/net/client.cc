@@ -150,7 +150,10 @@ void HttpsClient::Impl::Run() {
   while (!io.stopped()) {
     io.run_one();
     io.poll();
-    const Duration wait = gathering.Next(own->busy_count, own->ended_count);
+    // An endpoint's answers, as an extender's, are steps of one decision: none of them waits.
+    const bool others =
+        std::ranges::any_of(pools, [](const auto& entry) { return entry.second->busy_count > 0; });
+    const Duration wait = gathering.Next(others ? 0 : own->busy_count, own->ended_count);
     if (wait > Duration{}) std::this_thread::sleep_for(std::chrono::nanoseconds(wait.ns));
   }
 }

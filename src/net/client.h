@@ -37,7 +37,7 @@ struct ClientOptions {
   Duration ping_timeout = Duration::Seconds(15);
   uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
   // While at least so many calls to `host` are under way, what comes is gathered for a while and
-  // handled together (net/gathering.h). 0: never.
+  // handled together (net/gathering.h), but for calls to endpoints. 0: never.
   int gather_calls_min = 0;
   Duration gather_at_most = Duration::Milliseconds(16);  // By so much an answer may come later.
   // The clock of the actor whose calls these are. Needed for calls with a `not_after` alone. Any
