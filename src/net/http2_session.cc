@@ -109,8 +109,6 @@ int Http2Session::Impl::OnHeader(int32_t stream, std::string_view name, std::str
   if (name == ":status") {
     std::from_chars(value.data(), value.data() + value.size(), exchange->answer.head.status);
   } else {
-    constexpr size_t kUsualHeaders = 10;
-    if (exchange->answer.head.headers.empty()) exchange->answer.head.headers.reserve(kUsualHeaders);
     exchange->answer.head.headers.push_back({std::string(name), std::string(value)});
   }
   return 0;
