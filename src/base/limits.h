@@ -57,12 +57,16 @@ inline constexpr uint32_t kResourceKindsMax = 128;
 // may add kinds up to here only, and the other 32 are left for what nodes offer.
 inline constexpr uint32_t kResourceKindsOfPodsMax = 96;
 static_assert(kResourceKindsOfPodsMax < kResourceKindsMax, "nodes must be able to name theirs");
+// Terms of a pod's affinity to other pods. Each that nobody has yet is matched with the labels of all
+// pods, so that a pod with the 40,000 that an object has room for would take seconds.
+inline constexpr size_t kAffinityTermsMax = 128;
 // Pods that could not be understood and are kept to be read again: 30 MB with 3 KiB each. Beyond
 // that they are told of and wait until they change.
 inline constexpr size_t kUnreadPodsMax = 10'000;
 
 // A pod that is not gone this long after the grace of its deletion is over (a dead kubelet, a
-// finalizer) is not waited for any more. Kubelets need seconds.
+// finalizer), and after it was first seen to leave (when that grace is over another clock says), is
+// not waited for any more. Kubelets need seconds.
 inline constexpr Duration kOverdueAfter = Duration::Seconds(60);
 
 // kube-apiserver refuses larger request bodies with 413; etcd's own limit is 1.5 MiB an object.

@@ -112,6 +112,7 @@ Plan Engine::Cycle(Instant now) {
   // 1. Pods whose writes failed stand in line again once their error backoff is over; gangs that
   // were not completed in time give back what they have.
   EndBackoffs(now);
+  StartGraces(now);
   EndGraces(now);
   EndRechecks(now);
   ReleasePartly(now, plan);
@@ -141,6 +142,7 @@ Plan Engine::Cycle(Instant now) {
   // 6. When to be called again.
   state_.TakeGivenVolumes();
   NoteTouches();
+  StartGraces(now);
   plan.wake_at = wake_at();
   plan.more = plan.wake_at <= now;
   // 7. Who fits nowhere next finds summed up what it could evict.
@@ -188,11 +190,11 @@ void Engine::Sync(PodId pod) {
     DropTrail(pod);
     DropRecheck(pod);
     if (pod.value < timer_of_.size()) timer_of_[pod.value] = Instant{};
-    if (pod.value < grace_of_.size()) grace_of_[pod.value] = Instant{};
+    if (pod.value < grace_of_.size()) grace_of_[pod.value].by = grace_of_[pod.value].at = Instant{};
     return lines_.Remove(state_, pod);
   }
   const model::Pod& row = state_.pods().at(pod);
-  SetGraceTimer(pod);
+  NoteGrace(pod);
   if (row.spared_until > Instant{}) SetTimer(pod, row.spared_until);
   const model::ClaimId claim = state_.ClaimOf(pod);
   const bool charged =
@@ -938,7 +940,8 @@ void Engine::AddTo(Hasher& hasher) const {
   hasher.Add(graces_.size());
   for (const Timer& t : graces_) hasher.Add(t.at.ns).Add(t.pod.value);
   hasher.Add(grace_of_.size());
-  for (const Instant at : grace_of_) hasher.Add(at.ns);
+  for (const Grace& grace : grace_of_) hasher.Add(grace.by.ns).Add(grace.at.ns).Add(grace.untimed);
+  for (const PodId pod : untimed_) hasher.Add(pod.value);
   hasher.Add(holders_.size());
   for (const PodId pod : holders_) hasher.Add(pod.value);
   hasher.Add(to_ask_.size());

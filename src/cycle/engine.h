@@ -455,7 +455,8 @@ class Engine {
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
   [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below,
                                          std::span<const model::PodId> but) const;
-  void SetGraceTimer(model::PodId pod);
+  void NoteGrace(model::PodId pod);
+  void StartGraces(Instant now);
   void EndGraces(Instant now);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
   [[nodiscard]] Missed MissedWakes(bool each) const;
@@ -486,10 +487,16 @@ class Engine {
   ClassCaches caches_;
   ClassPlaces places_;
   std::vector<Trail> trails_;
-  std::vector<Timer> timers_;          // Of error backoffs and sparings: min-heap by `at`.
-  std::vector<Instant> timer_of_;      // By PodId: the last of its timers; zero for none.
-  std::vector<Timer> graces_;          // When a pod that is deleted is overdue: min-heap by `at`.
-  std::vector<Instant> grace_of_;      // By PodId: its timer; zero for none.
+  std::vector<Timer> timers_;      // Of error backoffs and sparings: min-heap by `at`.
+  std::vector<Instant> timer_of_;  // By PodId: the last of its timers; zero for none.
+  std::vector<Timer> graces_;      // When a pod that is deleted is overdue: min-heap by `at`.
+  struct Grace {
+    Instant by;            // When the pod is to be gone; zero: it stays.
+    Instant at;            // Of its timer; zero for none.
+    bool untimed = false;  // It is among untimed_.
+  };
+  std::vector<Grace> grace_of_;        // By PodId.
+  std::vector<model::PodId> untimed_;  // Whose timers the next cycle sets.
   std::vector<model::PodId> holders_;  // Reservation holders to try on their node.
   std::set<model::PodId> to_ask_;      // About whom extenders are asked when they have time.
   // Whom extenders refused: when they are asked anew; by pod, and those that are not hastened.

@@ -424,15 +424,27 @@ PodId Engine::LeastHolder(NodeId node, PodId below, std::span<const PodId> but) 
   return least;
 }
 
-void Engine::SetGraceTimer(PodId pod) {
+void Engine::NoteGrace(PodId pod) {
   const model::Pod& row = state_.pods().at(pod);
   const Instant by = state_.LeavesBy(pod);
   if (row.overdue || !row.node.valid() || by == Instant{}) return;
-  const Instant at = by + limits::kOverdueAfter;
   if (pod.value >= grace_of_.size()) grace_of_.resize(state_.pods().size());
-  if (std::exchange(grace_of_[pod.value], at) == at) return;
-  graces_.push_back({.at = at, .pod = pod});
-  std::ranges::push_heap(graces_, std::greater<>(), &Timer::at);
+  Grace& grace = grace_of_[pod.value];
+  if (std::exchange(grace.by, by) == by) return;
+  grace.at = Instant{};
+  if (!std::exchange(grace.untimed, true)) untimed_.push_back(pod);
+}
+
+// When it is to be gone another clock has said: where this one is ahead, that may seem long ago.
+void Engine::StartGraces(Instant now) {
+  for (const PodId pod : std::exchange(untimed_, {})) {
+    Grace& grace = grace_of_[pod.value];
+    grace.untimed = false;
+    if (grace.by == Instant{}) continue;
+    grace.at = std::max(grace.by, now) + limits::kOverdueAfter;
+    graces_.push_back({.at = grace.at, .pod = pod});
+    std::ranges::push_heap(graces_, std::greater<>(), &Timer::at);
+  }
 }
 
 // Who does not go although it was long to leaves no room that anyone could wait for.
@@ -442,8 +454,9 @@ void Engine::EndGraces(Instant now) {
     const Timer timer = graces_.back();
     graces_.pop_back();
     // It may be of a pod that had the row before, or of a grace that was changed.
-    if (grace_of_[timer.pod.value] != timer.at) continue;
-    grace_of_[timer.pod.value] = Instant{};
+    Grace& grace = grace_of_[timer.pod.value];
+    if (grace.at != timer.at) continue;
+    grace.by = grace.at = Instant{};
     if (state_.pods().used(timer.pod) && state_.LeavesBy(timer.pod) != Instant{})
       state_.NoteOverdue(timer.pod);
   }

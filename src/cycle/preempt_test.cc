@@ -230,6 +230,22 @@ TEST_F(PreemptingExamples, AGraceOfWhoHadTheRowBeforeEndsNoOthers) {
   EXPECT_EQ(FirstLine(Printed(130'000)), "promise default/p -> n2  evicts default/low");
 }
 
+// Goal: nobody is overdue for a clock that is ahead of the API server's: for each victim another
+// would be evicted at once, on node after node. Method: it was to be gone hours ago when it is first
+// seen to leave.
+TEST_F(PreemptingExamples, AClockThatIsAheadEndsNoGraceAtOnce) {
+  Node({.name = "n1", .cpu = 1000});
+  Node({.name = "n2", .cpu = 1000});
+  Pod({.name = "low", .cpu = 1000, .node = "n2"});
+  constexpr int64_t kAhead = 10'000'000;
+  Cycle(kAhead);
+  Pod({.name = "leaves", .cpu = 1000, .node = "n1", .terminating = true, .deadline = 70});
+  Pod({.name = "p", .cpu = 1000, .priority = 10});
+  EXPECT_EQ(FirstLine(Printed(kAhead + 5'000)), "promise default/p -> n1");
+  EXPECT_EQ(Cycle(kAhead + 64'000).wake_at, Instant::FromSeconds(kAhead / 1000 + 65));
+  EXPECT_EQ(FirstLine(Printed(kAhead + 65'000)), "promise default/p -> n2  evicts default/low");
+}
+
 // Goal: who is promised a node and has room there is placed, whatever a gang would have. Method:
 // "a" may evict the holder and "b" may not: as long as the holder is not bound the gang takes its
 // binding back, in vain.

@@ -351,6 +351,7 @@ TEST(SlotsTest, WhoWasNotStoppedStaysWithItsWorkload) {
   const auto row = [&]() -> const model::Pod& {
     return world.state().pods().at(world.state().FindPod("uid-a-0"));
   };
+  EXPECT_EQ(world.Cycle(), "");
   world.now = world.now + limits::kOverdueAfter;
   EXPECT_EQ(world.Cycle(), "");
   EXPECT_TRUE(row().overdue);
@@ -360,6 +361,7 @@ TEST(SlotsTest, WhoWasNotStoppedStaysWithItsWorkload) {
   world.Put(a);
   world.Starts(a);
   world.IsTold(a);
+  EXPECT_EQ(world.Cycle(), "");
   world.now = world.now + limits::kOverdueAfter;
   EXPECT_EQ(world.Cycle(), "");
   EXPECT_TRUE(row().overdue);
