@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -506,11 +507,18 @@ void AsOfIncoming(std::optional<model::PodSelector>& selector) {
     selector->of_namespace->clear();
 }
 
+size_t CountAffinityTerms(const api::PodSpec& spec) {
+  return spec.pod_affinity.required.size() + spec.pod_affinity.preferred.size() +
+         spec.pod_anti_affinity.required.size() + spec.pod_anti_affinity.preferred.size();
+}
+
 model::AffinityListId InternAffinity(const api::Pod& pod, model::Vocabulary& vocabulary) {
   using enum model::AffinityKind;
   const api::PodAffinity& with = pod.spec->pod_affinity;
   const api::PodAffinity& against = pod.spec->pod_anti_affinity;
   if (with.empty() && against.empty()) return {};
+  // Another scheduler gave it a node: nobody heeds its terms.
+  if (CountAffinityTerms(*pod.spec) > limits::kAffinityTermsMax) return {};
   std::vector<model::AffinityTerm> terms;
   const auto intern = [&](const std::optional<model::PodSelector>& selector) {
     return selector.has_value() ? vocabulary.pod_selectors.Intern(model::PodSelectorText(*selector))
@@ -534,12 +542,14 @@ model::AffinityListId InternAffinity(const api::Pod& pod, model::Vocabulary& voc
   if (with.required.empty()) return vocabulary.affinities.Intern(terms);
   std::optional<model::PodSelector> all = SelectorOf(pod, with.required.front());
   AsOfIncoming(all);
+  std::set<std::string> met;
+  if (all.has_value()) met.insert(model::PodSelectorText(*all));
   for (size_t i = 1; i < with.required.size() && all.has_value(); ++i) {
     std::optional<model::PodSelector> other = SelectorOf(pod, with.required[i]);
     AsOfIncoming(other);
     if (!other.has_value()) {
       all.reset();
-    } else if (*other != *all && std::ranges::find(all->also, *other) == all->also.end()) {
+    } else if (met.insert(model::PodSelectorText(*other)).second) {
       all->also.push_back(*std::move(other));
     }
   }
@@ -659,6 +669,12 @@ Result<Demands> DemandsOf(const api::Pod& pod, const model::Vocabulary& vocabula
     return Fail(ErrorCode::kTooLarge,
                 fmt::format("spec.topologySpreadConstraints: must have at most {} items",
                             model::kSpreadConstraintsMax));
+  }
+  if (!bound && CountAffinityTerms(*pod.spec) > limits::kAffinityTermsMax) {
+    return Fail(ErrorCode::kTooLarge,
+                fmt::format("spec.affinity: must have at most {} terms of podAffinity and "
+                            "podAntiAffinity together",
+                            limits::kAffinityTermsMax));
   }
   const api::ResourceList requests = api::PendingRequests(pod);
   const Result<model::GpuDemand> gpu = GpuDemandOf(requests);
