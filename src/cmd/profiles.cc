@@ -80,6 +80,7 @@ void PutFilters(const EffectiveProfile& effective, model::ProfileRules& rules) {
       {"NodeAffinity", OptionalFilter::kNodeAffinity},
       {"VolumeRestrictions", OptionalFilter::kVolumeRestrictions},
       {"NodeVolumeLimits", OptionalFilter::kNodeVolumeLimits},
+      {"VolumeBinding", OptionalFilter::kVolumeBinding},
       {"VolumeZone", OptionalFilter::kVolumeZone},
       {"InterPodAffinity", OptionalFilter::kInterPodAffinity},
   };
@@ -187,12 +188,17 @@ Status CheckBesideQuota(const config::SchedulerConfiguration& configuration,
                 "extenders of --config are not asked about places of workloads, whose pods are yet "
                 "to come: leave one of the two out");
   }
-  if (!ProfilesOf(configuration, gates).pods.empty()) {
+  const Profiles profiles = ProfilesOf(configuration, gates);
+  const bool all_bind_volumes =
+      std::ranges::all_of(profiles.engine, [](const model::ProfileOptions& profile) {
+        return profile.rules.filters(OptionalFilter::kVolumeBinding);
+      });
+  if (!profiles.pods.empty() || !all_bind_volumes) {
     return Fail(
         ErrorCode::kInvalid,
         "workloads are given places as by the default profile: those of --config may have other "
         "scores, not other requests, affinity or topology spread constraints of pods, nor be "
-        "without PodTopologySpread");
+        "without PodTopologySpread or VolumeBinding");
   }
   return {};
 }

@@ -95,7 +95,10 @@ TEST(ProfilesTest, FiltersThatDoNotAct) {
       "    filter: {disabled: [{name: \"*\"}], enabled: [{name: VolumeBinding}]}\n"
       "- schedulerName: q\n");
   ASSERT_EQ(none.engine.size(), 1u);
-  EXPECT_EQ(none.engine[0].rules.filters_off, (1u << 7) - 1);
+  model::ProfileRules volumes_bound_alone{.filters_off = (1u << 8) - 1};
+  volumes_bound_alone.filters_off &=
+      ~(1u << static_cast<uint32_t>(model::OptionalFilter::kVolumeBinding));
+  EXPECT_EQ(none.engine[0].rules.filters_off, volumes_bound_alone.filters_off);
   EXPECT_EQ(none.engine[0].rules.weights, model::ScoreWeights());
   EXPECT_EQ(none.pods.at("p"), (translate::PodProfile{.asks_amounts = false,
                                                       .asks_ports = false,
@@ -106,6 +109,8 @@ TEST(ProfilesTest, FiltersThatDoNotAct) {
       Engine("  plugins: {filter: {disabled: [{name: TaintToleration}]}}\n");
   EXPECT_FALSE(one.rules.filters(model::OptionalFilter::kTaintToleration));
   EXPECT_TRUE(one.rules.filters(model::OptionalFilter::kNodeUnschedulable));
+  EXPECT_FALSE(Engine("  plugins: {multiPoint: {disabled: [{name: VolumeBinding}]}}\n")
+                   .rules.filters(model::OptionalFilter::kVolumeBinding));
   // Without the plugin there are no arguments of it.
   const Profiles neither = Read(
       "- schedulerName: p\n"

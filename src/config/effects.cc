@@ -161,10 +161,8 @@ bool ActsAt(const EffectiveProfile& profile, Point point, std::string_view plugi
 
 // Of a plugin that refuses nodes, and doesn't at one of preFilter and filter.
 Told WithoutFilter(const EffectiveProfile& profile, const Absent& absent) {
-  constexpr std::array<std::string_view, 3> kRefuseBefore = {"NodeAffinity", "VolumeRestrictions",
-                                                             "VolumeZone"};
-  if (absent.name == "VolumeBinding")
-    return {kRefused, "claims get their volumes by it: each pod waits for its own"};
+  constexpr std::array<std::string_view, 4> kRefuseBefore = {"NodeAffinity", "VolumeRestrictions",
+                                                             "VolumeBinding", "VolumeZone"};
   if (absent.name == "NodeName")
     return {kWithoutEffect, "a pod that names its node is not scheduled"};
   const bool before = ActsAt(profile, Point::kPreFilter, absent.name);
@@ -172,8 +170,13 @@ Told WithoutFilter(const EffectiveProfile& profile, const Absent& absent) {
   if (filters) return {kRefused, "it can't filter without its preFilter: disable it there, too"};
   if (before && Contains(kRefuseBefore, absent.name))
     return {kRefused, "it refuses nodes at preFilter, too: disable it there, or at multiPoint"};
-  if (absent.name == "NodeAffinity" && absent.point == Point::kFilter)
-    return {kHonoured, "but for pods with claims: where their volumes are is part of it"};
+  if (absent.name == "VolumeBinding") {
+    for (const Point point : {Point::kReserve, Point::kPreBind}) {
+      if (ActsAt(profile, point, absent.name))
+        return {kRefused, "what it reserves it finds as it filters: disable reserve, preBind, too"};
+    }
+    return {kHonoured, "no pod waits for its claims' volumes"};
+  }
   return {};
 }
 
@@ -200,6 +203,11 @@ Told Without(const EffectiveProfile& profile, const Absent& absent) {
       return WithoutScore(profile, absent);
     case Point::kPostFilter:
       return {};
+    case Point::kReserve:
+    case Point::kPreBind:
+      if (absent.name == "VolumeBinding" && !ActsAt(profile, Point::kFilter, absent.name))
+        return {};
+      break;
     case Point::kPreEnqueue:
       if (absent.name == "DefaultPreemption")
         return {kWithoutEffect, "it decides nothing before a pod is tried"};
@@ -267,10 +275,13 @@ std::string_view WhyNotSwitched(std::string_view gate, bool on) {
     }
     if (gate == "StorageCapacityScoring") return kNoStorageScores;
     if (gate == "TaintTolerationComparisonOperators") return "tolerations compare no numbers";
+    if (gate == "VolumeLimitScaling") return "nodes that lack a driver are not refused for it";
     return "";
   }
   if (gate == "NodeDeclaredFeatures") return "what nodes declare is looked at, always";
   if (gate == "MatchLabelKeysInPodTopologySpread") return "matchLabelKeys count, always";
+  if (gate == "PodLevelResources" || gate == "InPlacePodLevelResourcesVerticalScaling")
+    return "resources of whole pods count, always";
   return "";
 }
 

@@ -270,5 +270,81 @@ TEST_F(ByProfiles, VolumesThatAreAttachedAndDisksInUseDoNotKeepAway) {
             "- n");
 }
 
+TEST_F(ByProfiles, ClaimsWithoutVolumesDoNotKeepAway) {
+  using model::OptionalFilter;
+  // Of a class of which nothing is made: with VolumeBinding nobody gets a node.
+  const auto place = [&](std::initializer_list<OptionalFilter> off, bool waits_for_pod) {
+    model::ProfileOptions options;
+    for (const OptionalFilter filter : off) options.rules.Disable(filter);
+    Use(options);
+    Node({.name = "n"});
+    model::Vocabulary& v = engine.vocabulary();
+    const model::NameId name = v.names.Intern("c");
+    engine.Apply(model::StorageFact{
+        .name = name, .row = model::StorageClass{.provisions = false, .waits = waits_for_pod}});
+    engine.Apply(model::StorageFact{.name = v.names.Intern("default/there"),
+                                    .row = model::VolumeClaim{.storage_class = name}});
+    return Places({.claims = {"there"}}) + ", missing: " + Places({.claims = {"missing"}});
+  };
+  constexpr OptionalFilter kBinding = OptionalFilter::kVolumeBinding;
+  constexpr OptionalFilter kRestrictions = OptionalFilter::kVolumeRestrictions;
+  constexpr OptionalFilter kLimits = OptionalFilter::kNodeVolumeLimits;
+  constexpr OptionalFilter kZone = OptionalFilter::kVolumeZone;
+  EXPECT_EQ(place({kRestrictions, kLimits, kZone}, true), "- -, missing: - -");
+  EXPECT_EQ(place({kBinding}, true), "- n, missing: - -");
+  // VolumeZone lets no claim pass that should have a volume and has none.
+  EXPECT_EQ(place({kBinding}, false), "- -, missing: - -");
+  EXPECT_EQ(place({kBinding, kZone}, false), "- n, missing: - -");
+  // One of the others is enough to miss a claim.
+  EXPECT_EQ(place({kBinding, kRestrictions, kZone}, false), "- n, missing: - -");
+  EXPECT_EQ(place({kBinding, kRestrictions, kLimits}, true), "- n, missing: - -");
+  EXPECT_EQ(place({kBinding, kLimits, kZone}, true), "- n, missing: - -");
+  EXPECT_EQ(place({kBinding, kRestrictions, kLimits, kZone}, false), "- n, missing: - n");
+}
+
+// Goal: NodeVolumeLimits and VolumeBinding ask for the claims of ephemeral volumes, and whose they
+// are; the others don't.
+TEST_F(ByProfiles, ClaimsOfEphemeralVolumesAreThePodsOwn) {
+  using model::OptionalFilter;
+  for (const bool limits : {true, false}) {
+    model::ProfileOptions options;
+    options.rules.Disable(OptionalFilter::kVolumeBinding);
+    if (!limits) options.rules.Disable(OptionalFilter::kNodeVolumeLimits);
+    Use(options);
+    Node({.name = "n"});
+    const TestPod pod{.own_claims = {"scratch"}};
+    EXPECT_EQ(Places(pod), limits ? "- -" : "- n");
+    model::Vocabulary& v = engine.vocabulary();
+    const model::NameId late = v.names.Intern("late");
+    engine.Apply(model::StorageFact{
+        .name = late, .row = model::StorageClass{.provisions = false, .waits = true}});
+    model::VolumeClaim claim{.controller = "uid-other", .storage_class = late};
+    engine.Apply(model::StorageFact{.name = v.names.Intern("default/p-scratch"), .row = claim});
+    EXPECT_EQ(Places(pod), limits ? "- -" : "- n");
+    claim.controller = "uid-p";
+    engine.Apply(model::StorageFact{.name = v.names.Intern("default/p-scratch"), .row = claim});
+    EXPECT_EQ(Places(pod), "- n");
+  }
+}
+
+// Goal: whom VolumeZone refuses for a claim is looked at again when that changes.
+TEST_F(ByProfiles, WhoWaitsForAClaimIsWokenWithoutVolumeBinding) {
+  model::ProfileOptions options;
+  options.rules.Disable(model::OptionalFilter::kVolumeBinding);
+  Use(options);
+  Node({.name = "n"});
+  model::Vocabulary& v = engine.vocabulary();
+  const model::NameId name = v.names.Intern("default/c");
+  engine.Apply(model::StorageFact{.name = name, .row = model::VolumeClaim{}});
+  Pod({.name = "p", .claims = {"c"}, .profile = "other"});
+  EXPECT_TRUE(engine.Cycle(Instant::FromSeconds(1000)).binds.empty());
+  engine.Apply(
+      model::StorageFact{.name = name, .row = model::VolumeClaim{.volume = v.names.Intern("v")}});
+  EXPECT_TRUE(engine.Cycle(Instant::FromSeconds(1001)).binds.empty());
+  engine.Apply(model::StorageFact{.name = v.names.Intern("v"), .row = model::Volume{}});
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(1002)).binds.size(), 1u);
+}
+
 }  // namespace
 }  // namespace berth::cycle

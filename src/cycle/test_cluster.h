@@ -80,9 +80,10 @@ struct TestPod {
   };
   std::vector<Affinity> affinity;
   std::vector<std::string> images;
-  std::vector<std::string> claims;  // Names of PersistentVolumeClaims.
-  std::vector<std::string> disks;   // GCE persistent disks, not read-only.
-  std::string profile;              // Its scheduler's name.
+  std::vector<std::string> claims;      // Names of PersistentVolumeClaims.
+  std::vector<std::string> own_claims;  // Of ephemeral volumes, by the volume's name.
+  std::vector<std::string> disks;       // GCE persistent disks, not read-only.
+  std::string profile;                  // Its scheduler's name.
   bool careless = false;            // Asks for none of the amounts and ports that it is charged.
   bool asks = false;                // Extenders are asked about it.
   bool asks_about_victims = false;  // Likewise, of whom it evicts.
@@ -255,6 +256,12 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
   std::vector<model::PodVolume> volumes;
   for (const std::string& claim : pod.claims)
     volumes.push_back({.name = v.names.Intern("default/" + claim)});
+  for (const std::string& volume : pod.own_claims) {
+    volumes.push_back({.kind = model::VolumeKind::kOwnClaim,
+                       .name = v.names.Intern("default/" + pod.name + "-" + volume),
+                       .volume = v.names.Intern(volume),
+                       .pod = v.names.Intern(facts.uid)});
+  }
   for (const std::string& disk : pod.disks)
     volumes.push_back({.kind = model::VolumeKind::kGcePd, .name = v.names.Intern(disk)});
   if (!volumes.empty()) facts.pin.volumes = v.volume_lists.Intern(volumes);

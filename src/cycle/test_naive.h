@@ -172,7 +172,7 @@ inline std::vector<model::ProfileOptions> TwoProfiles() {
   for (const auto filter :
        {model::OptionalFilter::kNodeUnschedulable, model::OptionalFilter::kTaintToleration,
         model::OptionalFilter::kNodeAffinity, model::OptionalFilter::kInterPodAffinity,
-        model::OptionalFilter::kVolumeRestrictions})
+        model::OptionalFilter::kVolumeRestrictions, model::OptionalFilter::kVolumeBinding})
     careless.rules.Disable(filter);
   return {packing, careless};
 }

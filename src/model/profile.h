@@ -39,6 +39,7 @@ enum class OptionalFilter : uint8_t {
   kNodeAffinity,
   kVolumeRestrictions,
   kNodeVolumeLimits,
+  kVolumeBinding,
   kVolumeZone,
   kInterPodAffinity,
 };

@@ -60,35 +60,40 @@ std::span<const PodVolume> VolumeQuery::ListOf(model::VolumeListId list) const {
   return list.valid() ? state_.vocabulary().volume_lists.View(list) : std::span<const PodVolume>();
 }
 
-// In the order of upstream's plugins: VolumeRestrictions, VolumeBinding, VolumeZone.
+// In the order of upstream's plugins: VolumeRestrictions, NodeVolumeLimits, VolumeBinding,
+// VolumeZone. Each of them asks for the claims, two for those of ephemeral volumes, too.
 Verdict VolumeQuery::FindBar() {
+  const bool restricts = rules_.filters(model::OptionalFilter::kVolumeRestrictions);
+  const bool limits = rules_.filters(model::OptionalFilter::kNodeVolumeLimits);
+  const bool binds = rules_.filters(model::OptionalFilter::kVolumeBinding);
+  const bool zones = rules_.filters(model::OptionalFilter::kVolumeZone);
+  if (!restricts && !limits && !binds && !zones) return {};
   for (const PodVolume& volume : volumes_) {
     if (volume.kind != VolumeKind::kClaim) continue;
     const VolumeClaim* claim = table_.claim(volume.name);
     if (claim == nullptr) return Barred(ReasonKind::kClaimMissing, volume.name);
-    if ((claim->modes & model::kReadWriteOncePod) != 0 && !IsWanted(volume.name) &&
-        rules_.filters(model::OptionalFilter::kVolumeRestrictions))
+    if ((claim->modes & model::kReadWriteOncePod) != 0 && !IsWanted(volume.name) && restricts)
       wanted_.push_back(volume.name);
   }
+  if (limits || binds) {
+    if (Verdict verdict = FindClaims(binds); !verdict.fits()) return verdict;
+  }
+  if (Verdict verdict = binds ? Sort() : Verdict(); !verdict.fits()) return verdict;
+  return zones ? FindZones() : Verdict();
+}
+
+// Whether all claims are there, and those of ephemeral volumes the pod's own; what is to be bound
+// mustn't be on its way out either.
+Verdict VolumeQuery::FindClaims(bool binds) const {
   for (const PodVolume& volume : volumes_) {
     if (!model::IsClaim(volume.kind)) continue;
     const VolumeClaim* claim = table_.claim(volume.name);
     if (claim == nullptr) return Barred(ReasonKind::kClaimAwaited, volume.name);
-    if (claim->lost) return Barred(ReasonKind::kClaimLost, volume.name, claim->volume);
-    if (claim->deleted) return Barred(ReasonKind::kClaimDeleted, volume.name);
+    if (binds && claim->lost) return Barred(ReasonKind::kClaimLost, volume.name, claim->volume);
+    if (binds && claim->deleted) return Barred(ReasonKind::kClaimDeleted, volume.name);
     const bool own = volume.kind == VolumeKind::kOwnClaim;
     if (own && claim->controller != state_.NameOf(volume.pod))
       return Barred(ReasonKind::kClaimForeign, volume.name, volume.volume);
-  }
-  if (Verdict verdict = Sort(); !verdict.fits()) return verdict;
-  if (!rules_.filters(model::OptionalFilter::kVolumeZone)) return {};
-  for (const PodVolume& volume : volumes_) {
-    if (volume.kind != VolumeKind::kClaim) continue;
-    const NameId its = table_.claim(volume.name)->volume;
-    if (!its.valid()) continue;
-    const model::Volume* row = table_.volume(its);
-    if (row == nullptr) return Barred(ReasonKind::kVolumeMissing, its);
-    if (!row->zones.empty()) zoned_.push_back(row);
   }
   return {};
 }
@@ -102,8 +107,7 @@ Verdict VolumeQuery::Sort() {
       bound_.push_back({.volume = table_.volume(claim->volume)});
       continue;
     }
-    const model::StorageClass* its_class = table_.storage_class(claim->storage_class);
-    if (its_class == nullptr || !its_class->waits || claim->volume.valid())
+    if (!WaitsForPods(*claim) || claim->volume.valid())
       return Barred(ReasonKind::kClaimUnbound, volume.name);
     unbound_.push_back({.claim = claim, .name = volume.name});
   }
@@ -113,6 +117,28 @@ Verdict VolumeQuery::Sort() {
                            [](const Unbound& one) { return one.claim->request.value_or(0); });
   if (!to_match_.empty()) decided_ = FindDecided();
   return {};
+}
+
+// A claim without a volume passes if it waits for its pod: where VolumeBinding acts no other comes
+// here.
+Verdict VolumeQuery::FindZones() {
+  for (const PodVolume& volume : volumes_) {
+    if (volume.kind != VolumeKind::kClaim) continue;
+    const VolumeClaim& claim = *table_.claim(volume.name);
+    if (!claim.volume.valid()) {
+      if (!WaitsForPods(claim)) return Barred(ReasonKind::kClaimUnbound, volume.name);
+      continue;
+    }
+    const model::Volume* row = table_.volume(claim.volume);
+    if (row == nullptr) return Barred(ReasonKind::kVolumeMissing, claim.volume);
+    if (!row->zones.empty()) zoned_.push_back(row);
+  }
+  return {};
+}
+
+bool VolumeQuery::WaitsForPods(const VolumeClaim& claim) const {
+  const model::StorageClass* its_class = table_.storage_class(claim.storage_class);
+  return its_class != nullptr && its_class->waits;
 }
 
 bool VolumeQuery::IsWanted(NameId claim) const {

@@ -76,7 +76,10 @@ class VolumeQuery {
   };
 
   [[nodiscard]] model::Verdict FindBar();
+  [[nodiscard]] model::Verdict FindClaims(bool binds) const;
   [[nodiscard]] model::Verdict Sort();
+  [[nodiscard]] model::Verdict FindZones();
+  [[nodiscard]] bool WaitsForPods(const VolumeClaim& claim) const;
   [[nodiscard]] std::span<const model::PodVolume> ListOf(model::VolumeListId list) const;
   void ChangeOne(Room& room, const model::PodVolume& volume, int sign) const;
   void Attach(Room& room, const model::Attachable& what, int by) const;
