@@ -59,22 +59,24 @@ std::optional<SpecPlace> FindSpec(std::string_view pod) {
   return std::nullopt;
 }
 
-std::optional<SpecMemo::Known> SpecMemo::Find(std::string_view text) const {
+std::optional<SpecMemo::Known> SpecMemo::Find(std::string_view text) {
   if (text.size() < kHeadBytes) return std::nullopt;
   const uint64_t hash = HashOf(text.substr(0, kHeadBytes));
   for (size_t i = 0; i < hashes_.size(); ++i) {
     if (hashes_[i] != hash) continue;
-    const Entry& entry = entries_[i];
+    Entry& entry = entries_[i];
     if (!text.starts_with(entry.head)) continue;
-    if (entry.tail.empty()) {
-      return Known{.spec = entry.spec, .node_name = {}, .size = entry.head.size()};
+    Known known{.spec = entry.spec, .node_name = {}, .size = entry.head.size()};
+    if (!entry.tail.empty()) {
+      const std::string_view rest = text.substr(entry.head.size());
+      const size_t size = NameSize(rest);
+      if (size == 0 || !rest.substr(size).starts_with(entry.tail)) continue;
+      known.node_name = rest.substr(0, size);
+      known.size += size + entry.tail.size();
     }
-    const std::string_view rest = text.substr(entry.head.size());
-    const size_t size = NameSize(rest);
-    if (size == 0 || !rest.substr(size).starts_with(entry.tail)) continue;
-    return Known{.spec = entry.spec,
-                 .node_name = rest.substr(0, size),
-                 .size = entry.head.size() + size + entry.tail.size()};
+    entry.found = true;
+    if (Missed& missed = MissedOf(hash); missed.hash == hash) missed.left = 0;
+    return known;
   }
   return std::nullopt;
 }
@@ -82,7 +84,15 @@ std::optional<SpecMemo::Known> SpecMemo::Find(std::string_view text) const {
 void SpecMemo::Learn(std::string_view text, api::Pod& pod) {
   if (text.size() < kHeadBytes) return;
   const uint64_t hash = HashOf(text.substr(0, kHeadBytes));
-  if (std::exchange(missed_[hash % missed_.size()], hash) != hash) return;
+  Missed& missed = MissedOf(hash);
+  if (missed.hash != hash) {
+    missed = {.hash = hash};
+    return;
+  }
+  if (missed.left > 0) {
+    --missed.left;
+    return;
+  }
   const std::optional<Cut> cut = CutSpec(text);
   if (!cut || cut->size > kTextBytesMax || cut->node != pod.node_name) return;
   Entry entry{.head = std::string(text.substr(0, cut->size)), .tail = {}, .spec = pod.spec};
@@ -103,9 +113,12 @@ size_t SpecMemo::PlaceFor(uint64_t hash) {
   const auto same = static_cast<size_t>(std::ranges::count(hashes_, hash));
   if (same >= kSameHeadMax) {
     size_t skipped = turn_++ % same;
-    for (size_t i = 0;; ++i) {
-      if (hashes_[i] == hash && skipped-- == 0) return i;
-    }
+    size_t place = 0;
+    while (hashes_[place] != hash || skipped-- > 0) ++place;
+    Missed& missed = MissedOf(hash);
+    missed.step = entries_[place].found ? 0 : std::clamp(2 * missed.step, 1u, kPassedMax);
+    missed.left = missed.step;
+    return place;
   }
   if (entries_.size() < kSpecsMax) {
     hashes_.push_back(hash);

@@ -36,10 +36,12 @@ class SpecMemo {
   };
 
   // What the spec says that `text` begins with.
-  [[nodiscard]] std::optional<Known> Find(std::string_view text) const;
+  [[nodiscard]] std::optional<Known> Find(std::string_view text);
 
   // Remembers what was read of the spec that `text` begins with, which is good JSON, if it is the
   // second time that this might have helped. `pod` then shares its spec with those of equal ones.
+  // Of specs that begin alike and are not found again, as those of a DaemonSet's pods, up to
+  // kPassedMax are passed over for each that is remembered.
   void Learn(std::string_view text, api::Pod& pod);
 
  private:
@@ -49,20 +51,29 @@ class SpecMemo {
   static constexpr size_t kHeadBytes = 256;
   // Specs that begin alike, as those of an indexed Job's pods, displace one another first.
   static constexpr size_t kSameHeadMax = 16;
+  static constexpr uint32_t kPassedMax = 64;
 
   struct Entry {
     std::string head;  // Up to the node's name, or all of the text.
     std::string tail;  // From behind the node's name; empty when there is none.
     Shared<api::PodSpec> spec;
+    bool found = false;  // Since it was remembered.
+  };
+  // Of texts that were not found lately.
+  struct Missed {
+    uint64_t hash = 0;
+    uint32_t step = 0;  // How many are passed over once one was remembered: ...
+    uint32_t left = 0;  // ... of those, the ones to come.
   };
 
+  [[nodiscard]] Missed& MissedOf(uint64_t hash) { return missed_[hash % missed_.size()]; }
   // Where a text of this hash is to be remembered.
   size_t PlaceFor(uint64_t hash);
 
   std::vector<uint64_t> hashes_;  // Of the entries' first bytes.
   std::vector<Entry> entries_;
-  size_t turn_ = 0;                        // Counts what was replaced.
-  std::array<uint64_t, 256> missed_ = {};  // Hashes of what was not found lately.
+  size_t turn_ = 0;  // Counts what was replaced.
+  std::array<Missed, 256> missed_ = {};
 };
 
 }  // namespace berth::codec

@@ -138,6 +138,41 @@ TEST(SpecMemo, MoreSpecsThanItHoldsAreReadAllTheSame) {
   }
 }
 
+TEST(SpecMemo, OfSpecsThatAreNeverSeenAgainFewAreRemembered) {
+  SpecMemo memo;
+  const auto remembers = [&](int cpu) {
+    const std::string text = "{" + Containers(std::to_string(cpu)) + "}";
+    if (memo.Find(text)) return true;
+    api::Pod pod = *DecodePod(Document(text));
+    memo.Learn(text, pod);
+    return false;
+  };
+  int cpu = 0;
+  const auto all_different = [&] {
+    int remembered = 0;
+    for (int i = 0; i < 1000; ++i) {
+      remembers(++cpu);
+      SpecMemo copy = memo;
+      if (copy.Find("{" + Containers(std::to_string(cpu)) + "}")) ++remembered;
+    }
+    return remembered;
+  };
+  EXPECT_LT(all_different(), 40);
+  EXPECT_LT(all_different(), 20);
+  // Those of one workload after them are, after a while, and all that follow it at once.
+  ++cpu;
+  int reads = 0;
+  while (!remembers(cpu)) ++reads;
+  EXPECT_LE(reads, 65);
+  for (int other = 0; other < 20; ++other) {
+    remembers(++cpu);
+    EXPECT_TRUE(remembers(cpu));
+  }
+  // All that could give way were found: one that does is no reason to pass others over.
+  for (int other = 1; other <= 3; ++other) EXPECT_FALSE(remembers(cpu + other));
+  for (int other = 1; other <= 3; ++other) EXPECT_TRUE(remembers(cpu + other));
+}
+
 // Takes, doubles, moves or overwrites a few bytes, mostly with what means something in JSON.
 std::string Damaged(std::string text, Prng& prng) {
   constexpr std::string_view kBytes = "{}[]\",:\\ n1nodeName";
