@@ -784,7 +784,7 @@ void Engine::TellWaiting(Plan& plan) {
 Instant Engine::wake_at() const {
   if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_ ||
       quota_due() || !groups_.idle() || !groups_to_tell_.empty() || !groups_to_judge_.empty() ||
-      !orphans_.empty() || (!to_ask_.empty() && MayAskMore())) {
+      !orphans_.empty() || !untimed_.empty() || (!to_ask_.empty() && MayAskMore())) {
     return Instant{};
   }
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
