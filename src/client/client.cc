@@ -24,13 +24,13 @@ size_t ShareOf(size_t queue, size_t window) {
 
 bool IsWrite(const Request& request) { return request.method != env::Method::kGet; }
 
-// What a Retry-After header asks for; the fallback without one. Dates are not used by Kubernetes.
-Duration RetryAfter(const env::HttpResponse& response, Duration fallback) {
+// What a Retry-After header asks for, if there is one. Dates are not used by Kubernetes.
+std::optional<Duration> RetryAfter(const env::HttpResponse& response) {
   const auto header = env::FindHeader(response.headers, "retry-after");
-  if (!header || header->empty()) return fallback;
+  if (!header || header->empty()) return std::nullopt;
   int64_t seconds = 0;
   for (const char c : *header) {
-    if (c < '0' || c > '9') return fallback;
+    if (c < '0' || c > '9') return std::nullopt;
     seconds = std::min<int64_t>(seconds * 10 + (c - '0'), 3'600);
   }
   return Duration::Seconds(seconds);
@@ -182,6 +182,7 @@ void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
   if (now < hold_until_) return;
   const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
   for (size_t i = 0; i < kPriorities; ++i) {
+    if (now < throttled_until_[i]) return;  // Nor what is below it.
     while (!queues_[i].empty() && in_flight_ < ShareOf(i, window)) {
       if (!MayLeave(queues_[i].front(), fresh)) return;
       const uint64_t id = queues_[i].front();
@@ -231,6 +232,11 @@ void Client::Retry(Instant now, uint64_t id, Duration delay) {
   delayed_.emplace(pending.at, id);
 }
 
+void Client::Hold(Priority priority, Instant until) {
+  for (size_t i = Index(priority); i < kPriorities; ++i)
+    throttled_until_[i] = std::max(throttled_until_[i], until);
+}
+
 void Client::Reached(Instant now) {
   if (unreachable_ > 0) hold_until_ = now;
   unreachable_ = 0;
@@ -250,16 +256,17 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
   answer_times_[pending.request.method].Add(now - pending.sent);
   const bool read = !IsWrite(pending.request);
   if (status == 429 && pending.request.retry_throttled) {
-    // The server did not look at it, and asks everybody to slow down.
-    const Duration delay = RetryAfter(response.response, Backoff(pending.attempts));
-    hold_until_ = std::max(hold_until_, now + delay);
+    // The server did not look at it.
+    const std::optional<Duration> asked = RetryAfter(response.response);
+    const Duration delay = asked.value_or(Backoff(pending.attempts));
+    Hold(asked ? Priority::kHigh : pending.request.priority, now + delay);
     if (now + delay <= pending.give_up) {
       Retry(now, it->first, delay);
       return;
     }
   }
   if (status >= 500 && read) {
-    const Duration delay = RetryAfter(response.response, Backoff(pending.attempts));
+    const Duration delay = RetryAfter(response.response).value_or(Backoff(pending.attempts));
     if (now + delay <= pending.give_up) {
       Retry(now, it->first, delay);
       return;
@@ -432,7 +439,8 @@ Instant Client::wake_at() const {
   if (!delayed_.empty()) at = std::min(at, delayed_.begin()->first);
   const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
   for (size_t i = 0; i < kPriorities; ++i) {
-    if (!queues_[i].empty() && in_flight_ < ShareOf(i, window)) at = std::min(at, hold_until_);
+    if (!queues_[i].empty() && in_flight_ < ShareOf(i, window))
+      at = std::min(at, std::max(hold_until_, throttled_until_[i]));
   }
   return at;
 }
@@ -484,6 +492,7 @@ void Client::AddTo(Hasher& hasher) const {
   hasher.Add(overflow_.size());
   for (const CallDone& done : overflow_) hasher.AddCall(done.call.value);
   hasher.Add(writes_stopped_).Add(writes_leave_until_.ns).Add(in_flight_).Add(hold_until_.ns);
+  for (const Instant until : throttled_until_) hasher.Add(until.ns);
   hasher.Add(unreachable_).AddCall(probe_);
 }
 

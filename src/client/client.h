@@ -100,6 +100,11 @@ class Client {
   void StopWatch(Instant now, WatchId watch, env::Outbox& out);
 
   // Queues a call and sends it if the window has room.
+  //
+  // One that is answered 429, and takes that for throttling, keeps its class and those below it
+  // from leaving for a while: what throttles may know one kind of write alone, as a limit of events
+  // or a webhook, and is no reason to bind nobody. With a Retry-After it keeps all: then it is the
+  // server that is busy (API priority and fairness gives one, and one user's calls are one flow).
   env::CallId Call(Instant now, Request request, env::Outbox& out);
 
   // Forgets a call that waits to be sent, or to be sent again: true, nothing came of it (a write is
@@ -177,6 +182,8 @@ class Client {
   void OnResponse(Instant now, const env::Response& response, std::vector<Event>& events);
   void OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events);
   void Retry(Instant now, uint64_t id, Duration delay);
+  // Nothing of the class or below it leaves before that.
+  void Hold(Priority priority, Instant until);
   void Finish(uint64_t id, CallDone done, std::vector<Event>& events);
   // Sends what there is room for, up to a call that waits for a Tick, unless it is `fresh`.
   void Pump(Instant now, env::Outbox& out, uint64_t fresh = 0);
@@ -202,7 +209,9 @@ class Client {
   std::array<std::deque<uint64_t>, kPriorities> queues_;
   size_t in_flight_ = 0;
   std::set<std::pair<Instant, uint64_t>> delayed_;
-  // Nothing is sent before this: the server asked for it (Retry-After) or can't be reached.
+  // Of each class nothing is sent before this: it was throttled, or one above it.
+  std::array<Instant, kPriorities> throttled_until_{};
+  // Nothing is sent before this: the server can't be reached.
   Instant hold_until_{0};
   uint64_t probe_ = 0;              // The one call that finds out whether the server is back.
   uint32_t unreachable_ = 0;        // Attempts in a row that found no connection.

@@ -88,6 +88,79 @@ TEST(Calls, ThrottlingHoldsEverythingForAsLongAsTheServerAsks) {
   EXPECT_EQ(rig.requests[1].call.value, 1u);
 }
 
+// Goal: a limit of events (EventRateLimit) or a webhook of conditions keeps nobody from being
+// bound; what throttles bindings, or is busy and says until when, is left alone. Method: a call of
+// one class is throttled; which classes leave at once, and that all do in the end.
+TEST(Calls, ThrottlingHoldsTheClassOfTheCallAndThoseBelowIt) {
+  struct Row {
+    Priority throttled;
+    std::string retry_after;
+    std::string leave;
+  };
+  const std::vector<Row> table = {{Priority::kLow, "", "01"},   {Priority::kNormal, "", "0"},
+                                  {Priority::kHigh, "", ""},    {Priority::kLow, "3", ""},
+                                  {Priority::kNormal, "3", ""}, {Priority::kHigh, "3", ""},
+                                  {Priority::kLow, "0", "012"}, {Priority::kLow, "Monday", "01"}};
+  for (const Row& row : table) {
+    SCOPED_TRACE(fmt::format("{} \"{}\"", static_cast<int>(row.throttled), row.retry_after));
+    Rig rig;
+    Request request = Bind(kPod, "n1", {});
+    request.priority = row.throttled;
+    rig.Call(request);
+    std::vector<env::Header> headers;
+    if (!row.retry_after.empty()) headers.push_back({"retry-after", row.retry_after});
+    rig.Answer(429, "", headers);
+    std::string left;
+    for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
+      request.priority = priority;
+      const size_t before = rig.requests.size();
+      rig.Call(request);
+      if (rig.requests.size() > before)
+        left.insert(0, 1, static_cast<char>('0' + static_cast<int>(priority)));
+    }
+    EXPECT_EQ(left, row.leave);
+    if (row.leave != "012") {
+      EXPECT_GT(rig.client.wake_at(), rig.now);
+    }
+    for (int i = 0; i < 10 && rig.client.calls_queued() > 0; ++i) rig.Wake();
+    EXPECT_EQ(rig.requests.size(), 5u);
+    EXPECT_LE(rig.now, Instant{1'000'000'000} + Duration::Seconds(3));
+    EXPECT_EQ(rig.client.wake_at(), Instant::Never());
+  }
+}
+
+// The longer an event has been refused, the longer events wait; bindings don't.
+TEST(Calls, EventsThatAreThrottledForLongDelayNoBinding) {
+  Rig rig;
+  const env::CallId event = rig.Call(CreateEvent({.regarding = kPod}));
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_EQ(rig.requests.back().call, event);
+    rig.Answer(429, "");
+    rig.Call(Bind(kPod, "n1", {}));
+    EXPECT_TRUE(rig.target().ends_with("/binding")) << i;
+    rig.Answer(201, "");
+    rig.Wake();
+  }
+  EXPECT_GE(rig.now, Instant{1'000'000'000} + Duration::Seconds(6));
+}
+
+// A connection that goes and comes meanwhile is no reason to ask a busy server again.
+TEST(Calls, ThrottlingOutlastsAConnectionThatIsLost) {
+  Rig rig;
+  for (int i = 0; i < 3; ++i) rig.Call(Bind(kPod, "n1", {}));
+  const auto answer = [](uint64_t call, int status) {
+    return env::Response{
+        .call = {call},
+        .response = {.status = status, .headers = {{"retry-after", "3"}}, .body = {}}};
+  };
+  rig.Step(answer(1, 429));
+  rig.Step(env::CallFailed{.call = {2}, .failure = env::CallFailure::kNotSent});
+  rig.Step(answer(3, 201));
+  const Instant until = rig.now + Duration::Seconds(3);
+  while (rig.requests.size() == 3) rig.Wake();
+  EXPECT_EQ(rig.now, until);
+}
+
 TEST(Calls, AnEvictionsRefusalByABudgetIsAnAnswer) {
   Rig rig;
   rig.Call(Evict(kPod));
@@ -302,6 +375,34 @@ TEST(Client, ItsHashHoldsTheWholeRequest) {
   apart.With("patience", [](Request& r) { r.patience = Duration::Seconds(1); });
   apart.With("throttling", [](Request& r) { r.retry_throttled = false; });
   apart.With("waiting", [](Request& r) { r.waits_for_tick = true; });
+}
+
+TEST(Client, ItsHashHoldsWhichClassesAreThrottled) {
+  const auto hash_of = [](Priority priority) {
+    Rig rig;
+    Request request = Bind(kPod, "n1", {});
+    request.priority = priority;
+    request.patience = Duration{};
+    rig.Call(request);
+    rig.Answer(429, "");
+    EXPECT_EQ(rig.Told(), "call1=Refused ");
+    return StateHash(rig.client);
+  };
+  EXPECT_NE(hash_of(Priority::kHigh), hash_of(Priority::kNormal));
+  EXPECT_NE(hash_of(Priority::kNormal), hash_of(Priority::kLow));
+}
+
+// Whether a page did not come is known by how many objects are asked for next.
+TEST(Client, ItsHashHoldsHowLargePagesAre) {
+  const auto hash_of = [](env::CallFailure failure) {
+    Rig rig;
+    rig.client.Watch(kPods);
+    rig.Wake();
+    rig.Fail(failure);
+    return StateHash(rig.client);
+  };
+  EXPECT_EQ(hash_of(env::CallFailure::kTimeout), hash_of(env::CallFailure::kLost));
+  EXPECT_NE(hash_of(env::CallFailure::kTimeout), hash_of(env::CallFailure::kNotSent));
 }
 
 TEST(Client, ItsHashHoldsWhatItsWatchesKnow) {

@@ -249,6 +249,15 @@ Request PatchStatus(const Resource& resource, const ObjectRef& object, std::stri
       PatchType::kStrategicMerge, std::move(body));
 }
 
+std::string EventName(std::string_view object, uint64_t suffix) {
+  constexpr size_t kNameBytesMax = 253;  // Of a DNS subdomain.
+  constexpr size_t kSuffixBytes = 1 + 16;
+  object = object.substr(0, kNameBytesMax - kSuffixBytes);
+  // No label of it may be empty, or end in a hyphen.
+  while (object.ends_with('.') || object.ends_with('-')) object.remove_suffix(1);
+  return fmt::format("{}.{:016x}", object, suffix);
+}
+
 Request CreateEvent(const EventFacts& facts) {
   // Events of cluster-scoped objects stand in "default", as client-go puts them.
   const std::string namespace_name =
@@ -259,7 +268,7 @@ Request CreateEvent(const EventFacts& facts) {
   std::string body;
   body.reserve(3 * kDocumentBytes + facts.note.size());
   body += R"({"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"name":)";
-  AppendJsonString(body, fmt::format("{}.{:016x}", facts.regarding.name, suffix));
+  AppendJsonString(body, EventName(facts.regarding.name, suffix));
   body += R"(,"namespace":)";
   AppendJsonString(body, namespace_name);
   body += '}';

@@ -157,6 +157,10 @@ struct EventFacts {
 };
 [[nodiscard]] Request CreateEvent(const EventFacts& facts);
 
+// What an event of an object is called: by the object's name, of which it has as much as the name
+// of an object may be long. REQUIRES: the object's name is one that Kubernetes takes.
+[[nodiscard]] std::string EventName(std::string_view object, uint64_t suffix);
+
 inline constexpr size_t kEventNoteBytesMax = 1024;
 
 // ---- JSON text -------------------------------------------------------------------------------

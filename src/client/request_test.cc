@@ -81,6 +81,29 @@ TEST(Request, EventsAreAsUpstreamWritesThem) {
             body.npos);
 }
 
+// Goal: a pod has events whatever its name. Method: names around the longest that leaves room for
+// what makes an event's own unique; the cut in the middle of a label and at both ends of one.
+TEST(Request, EventsOfLongNamesHaveNamesThatAServerTakes) {
+  const auto name_of = [](const std::string& pod) {
+    const Request request = CreateEvent({.regarding = {.namespace_name = "ns", .name = pod}});
+    const std::string_view body = request.body.view();
+    const size_t begin = body.find(R"("name":")") + 8;
+    const std::string_view name = body.substr(begin, body.find('"', begin) - begin);
+    return std::string(name.substr(0, name.size() - 16));  // Without what makes it unique.
+  };
+  const std::string cut(236, 'x');
+  EXPECT_EQ(name_of("p"), "p.");
+  EXPECT_EQ(name_of(cut), cut + ".");
+  EXPECT_EQ(name_of(cut + "y"), cut + ".");
+  EXPECT_EQ(name_of(std::string(253, 'x')), cut + ".");
+  const std::string short_of_cut = cut.substr(0, 235);
+  EXPECT_EQ(name_of(short_of_cut + ".y"), short_of_cut + ".");
+  EXPECT_EQ(name_of(short_of_cut + "-y"), short_of_cut + ".");
+  const std::string shorter = cut.substr(0, 230);
+  EXPECT_EQ(name_of(shorter + "------------y"), shorter + ".");
+  EXPECT_NE(EventName(cut + "y", 1), EventName(cut + "y", 2));
+}
+
 TEST(Request, StringsStayValidJson) {
   EXPECT_EQ(JsonString("a\"\\\n\t\x01"), R"("a\"\\\n\t\u0001")");
   EXPECT_EQ(JsonString("ä€😀"), "\"ä€😀\"");

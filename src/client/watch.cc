@@ -39,6 +39,10 @@ constexpr std::string_view kMetadataWatch =
 // A stream that lived this long was worth opening even if nothing happened.
 constexpr Duration kUseful = Duration::Seconds(1);
 
+// So long does a right that is refused count as given: longer than a server takes to come to know
+// its roles.
+constexpr Duration kForbiddenMax = Duration::Minutes(1);
+
 int CodeOf(std::string_view status) {
   int code = 0;
   for (const char c : Member(status, "code")) {
@@ -102,6 +106,24 @@ Duration BackoffDelay(const WatchLimits& limits, uint32_t failures, Prng& prng) 
   return {half + static_cast<int64_t>(prng.Below(static_cast<uint64_t>(half)))};
 }
 
+int64_t PageLimit::Of(const WatchLimits& limits) const {
+  return std::max<int64_t>(limits.page_limit >> halvings_, 1);
+}
+
+void PageLimit::OnPage() {
+  doubled_ = halvings_ > halvings_min_;
+  if (doubled_) --halvings_;
+}
+
+void PageLimit::OnFailure(const WatchLimits& limits) {
+  if (Of(limits) > 1) ++halvings_;
+  if (std::exchange(doubled_, false)) halvings_min_ = halvings_;
+}
+
+void PageLimit::AddTo(Hasher& hasher) const {
+  hasher.Add(halvings_).Add(halvings_min_).Add(doubled_);
+}
+
 WatchState::WatchState(WatchId id, WatchOptions options) : id_(id), options_(std::move(options)) {}
 
 std::string WatchState::Query() const {
@@ -143,7 +165,7 @@ void WatchState::SendList(WatchContext& context) {
       PathOf(options_.resource,
              {.namespace_name = options_.namespace_name, .name = {}, .subresource = {}});
   std::string query = Query();
-  if (!whole_list_) query += fmt::format("&limit={}", context.limits.page_limit);
+  if (!whole_list_) query += fmt::format("&limit={}", page_limit_.Of(context.limits));
   if (!continue_token_.empty()) query += "&continue=" + PercentEncode(continue_token_);
   if (!query.empty()) target += "?" + query.substr(1);
   call_ = env::CallId{context.next_call++};
@@ -210,8 +232,15 @@ void WatchState::OnFailed(WatchContext& context, const env::CallFailed& failed) 
   Trouble(context, 0,
           fmt::format("{} of {}: {}", phase_ == Phase::kListing ? "list" : "watch",
                       options_.resource.plural, TextOf(failed.failure, failed.why)));
-  // A list goes on at the page that failed; its continuation stays good or is answered with 410.
+  if (failed.failure != env::CallFailure::kNotSent) OnNoPage(context);
+  // A list goes on at the page that failed; its continuation stays good, of whatever limit, or is
+  // answered with 410.
   Wait(context, /*relist=*/false, /*failed=*/true);
+}
+
+// A list of all at once says nothing of pages.
+void WatchState::OnNoPage(const WatchContext& context) {
+  if (phase_ == Phase::kListing && !whole_list_) page_limit_.OnFailure(context.limits);
 }
 
 void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& response) {
@@ -229,8 +258,8 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
     refused_since_ = Instant::Never();
     return;
   }
-  if (response.status == 404 && listing && options_.may_be_absent) {
-    OnAbsent(context);
+  if (listing && MeansAbsent(response.status)) {
+    response.status == 403 ? OnForbidden(context, response) : OnAbsent(context);
     return;
   }
   const ApiStatus status = StatusOf(response);
@@ -241,6 +270,7 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
   Trouble(context, response.status,
           fmt::format("{} of {}: {}", listing ? "list" : "watch", options_.resource.plural,
                       status.message.empty() ? "refused" : status.message));
+  if (response.status == 504) OnNoPage(context);  // Says a proxy.
   const bool refused = !listing && IsRefusal(response.status);
   if (refused) {
     refused_since_ = std::min(refused_since_, context.now);
@@ -267,6 +297,19 @@ void WatchState::OnAbsent(WatchContext& context) {
   Wait(context, /*relist=*/true, /*failed=*/false);
   at_ = context.now +
         Doubled(context.limits.backoff_initial, ++failures_, context.limits.backoff_max);
+}
+
+void WatchState::OnForbidden(WatchContext& context, const env::HttpResponse& response) {
+  const Resource& resource = options_.resource;
+  const ApiStatus status = StatusOf(response);
+  Trouble(context, response.status,
+          fmt::format("no right to list and watch {}{}{}: without it {}: {}", resource.plural,
+                      resource.group.empty() ? "" : ".", resource.group, options_.if_forbidden,
+                      status.message.empty() ? "refused" : status.message));
+  refused_since_ = std::min(refused_since_, context.now);
+  refused_at_ = context.now;
+  if (!synced_ || absent_ || refused_for() >= kForbiddenMax) return OnAbsent(context);
+  Wait(context, /*relist=*/true, /*failed=*/true);
 }
 
 void WatchState::OnGone(WatchContext& context) {
@@ -307,6 +350,7 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
     return;
   }
   ++counters_.pages;
+  if (!whole_list_) page_limit_.OnPage();
   if (items != "null" && !items.empty()) {
     ArrayScanner array(items);
     while (array.Next()) Observe(context, array.value(), Shown::kByList);
@@ -323,6 +367,7 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
     return;
   }
   OnListEnd(context, Version::Parse(version));
+  page_limit_.OnWholeList();
   version_ = version;
   list_needed_ = false;
   whole_list_ = false;
@@ -556,6 +601,7 @@ void WatchState::AddTo(Hasher& hasher) const {
   phase_ == Phase::kStreaming ? hasher.AddHistory(at_.ns) : hasher.Add(at_.ns);
   hasher.AddHistory(silent_after_.ns);
   hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_);
+  page_limit_.AddTo(hasher);
   hasher.AddPosition(version_, options_.resource.plural);
   hasher.Add(partial_);
   hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(stopped_).Add(failures_).Add(

@@ -81,6 +81,10 @@ struct WatchOptions {
   // The server may not know the resource, now or ever: then there are no objects of it, and it is
   // looked for again, soon and then at the longest backoff.
   bool may_be_absent = false;
+  // What it means that objects of what may be absent may not be listed (403): they are then as
+  // absent, and that is told with it. One that was listed before keeps what it knows for a minute:
+  // rights come and go while a server starts. Empty: the right is needed.
+  std::string if_forbidden = {};
   // Of the objects nothing but their metadata is asked for.
   bool metadata_only = false;
   bool operator==(const WatchOptions&) const = default;
@@ -128,6 +132,24 @@ struct WatchContext {
 // 1).
 [[nodiscard]] Duration BackoffDelay(const WatchLimits& limits, uint32_t failures, Prng& prng);
 
+// How many objects a list asks for at once: half as many after a page that did not come whole,
+// which may have been too large or too slow; twice as many after one that came, up to what its
+// client asks for. Where more fail right after fewer have come it is their number that fails: not
+// so many are asked for until a list is whole.
+class PageLimit {
+ public:
+  [[nodiscard]] int64_t Of(const WatchLimits& limits) const;
+  void OnPage();
+  void OnFailure(const WatchLimits& limits);
+  void OnWholeList() { halvings_min_ = 0; }
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  uint32_t halvings_ = 0;
+  uint32_t halvings_min_ = 0;
+  bool doubled_ = false;  // By the last page, and no page came since.
+};
+
 // A copyable value.
 class WatchState {
  public:
@@ -152,13 +174,19 @@ class WatchState {
   [[nodiscard]] bool owns(env::CallId call) const { return call_ == call && call.value != 0; }
   [[nodiscard]] Instant wake_at() const { return at_; }
   [[nodiscard]] bool synced() const { return synced_; }
-  // The server didn't know the resource when it was last asked.
+  // The server didn't know the resource when it was last asked, or did not let it be listed.
   [[nodiscard]] bool absent() const { return absent_; }
+  // Whether a list that is answered so says that there is nothing.
+  [[nodiscard]] bool MeansAbsent(int status) const {
+    return options_.may_be_absent &&
+           (status == 404 || (status == 403 && !options_.if_forbidden.empty()));
+  }
   [[nodiscard]] bool stopped() const { return stopped_; }
   // No list has ended since Relist().
   [[nodiscard]] bool relisting() const { return relisting_; }
-  // From when the server first refused the watch (no right to it) to when it did last, and has not
-  // opened it since; zero: it did not. What is known is then as old as the last list.
+  // From when the server first refused the watch (no right to it), or a list of what may be absent,
+  // to when it did last, and has not opened a watch since; zero: it did not. What is known is then
+  // as old as the last list.
   [[nodiscard]] Duration refused_for() const {
     return refused_since_ == Instant::Never() ? Duration{} : refused_at_ - refused_since_;
   }
@@ -181,11 +209,15 @@ class WatchState {
   void SendList(WatchContext& context);
   void SendWatch(WatchContext& context);
   void OnPage(WatchContext& context, const env::HttpResponse& response);
+  // No answer came in time, or no whole one.
+  void OnNoPage(const WatchContext& context);
   void OnListEnd(WatchContext& context, const Version& version);
   void OnFrame(WatchContext& context, std::string_view frame);
   void OnErrorFrame(WatchContext& context, std::string_view object);
   void OnGone(WatchContext& context);
   void OnAbsent(WatchContext& context);
+  // Of a list that may be refused.
+  void OnForbidden(WatchContext& context, const env::HttpResponse& response);
   enum class Shown : uint8_t { kByList, kByWatch, kByRead };
   void Observe(WatchContext& context, std::string_view object, Shown shown);
   // What an object that is shown changes of what is known; tells what it replaced.
@@ -206,7 +238,8 @@ class WatchState {
   Instant at_{0};          // kWaiting: when to go on. kStreaming: when a silent stream is given up.
   Duration silent_after_;  // Of the stream that is opened: how long it may live.
   bool list_needed_ = true;
-  bool whole_list_ = false;     // The server lost a page's continuation: list without pages.
+  bool whole_list_ = false;  // The server lost a page's continuation: list without pages.
+  PageLimit page_limit_;
   std::string continue_token_;  // Of the next page; empty at a list's start.
   bool told_at_end_ = false;    // The list that is read.
   // What it showed and is not as it was known: what of a relist changed, never the whole of it.

@@ -64,6 +64,116 @@ TEST(Watch, AListOfAllThatFailsIsReadInPagesAgain) {
   EXPECT_EQ(rig.target(), "/api/v1/pods?limit=500");
 }
 
+// What a list-watch asks for, of the last request: "250" or "250 t1" with its continuation.
+std::string PageOf(const Rig& rig) {
+  const std::string& target = rig.target();
+  const size_t limit = target.find("limit=");
+  if (limit == std::string::npos) return target;
+  const size_t end = target.find("&continue=");
+  if (end == std::string::npos) return target.substr(limit + 6);
+  return fmt::format("{} {}", target.substr(limit + 6, end - limit - 6), target.substr(end + 10));
+}
+
+// Goal: a page that is too large or too slow is not asked for alike for ever. Method: each way in
+// which a page may not come, until it can't be smaller; where its size is no matter it stays.
+TEST(Watch, APageThatDoesNotComeIsAskedForByHalfAsMany) {
+  struct Row {
+    int status;  // 0: no answer.
+    env::CallFailure failure;
+    bool halved;
+  };
+  const std::vector<Row> table = {{0, env::CallFailure::kLost, true},
+                                  {0, env::CallFailure::kTimeout, true},
+                                  {0, env::CallFailure::kNotSent, false},
+                                  {504, {}, true},
+                                  {500, {}, false}};
+  for (const Row& row : table) {
+    SCOPED_TRACE(fmt::format("{} {}", row.status, static_cast<int>(row.failure)));
+    Rig rig;
+    rig.client.Watch(kPods);
+    rig.Wake();
+    std::string asked = PageOf(rig);
+    for (int i = 0; i < 10; ++i) {
+      if (row.status == 0) {
+        rig.Fail(row.failure);
+      } else {
+        rig.Answer(row.status, "");
+      }
+      rig.Wake();
+      asked += " " + PageOf(rig);
+    }
+    EXPECT_EQ(asked, row.halved ? "500 250 125 62 31 15 7 3 1 1 1"
+                                : "500 500 500 500 500 500 500 500 500 500 500");
+    rig.Answer(200, List(10, {}, "t"));
+    EXPECT_EQ(PageOf(rig), row.halved ? "3 t" : "500 t");
+  }
+}
+
+// Goal: the list goes on where it was, and what ailed the server for a while makes no small pages
+// for ever. Method: two pages that don't come amid a list, and all that follow do.
+TEST(Watch, PagesThatComeGiveTheirSizeBack) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}, "t1"));
+  ASSERT_EQ(PageOf(rig), "500 t1");
+  for (const std::string_view asked : {"250 t1", "125 t1"}) {
+    rig.Fail(env::CallFailure::kTimeout);
+    rig.Wake();
+    EXPECT_EQ(PageOf(rig), asked);
+  }
+  for (const std::string_view asked : {"250 t2", "500 t3", "500 t4"}) {
+    rig.Answer(200, List(10, {Object("b", "u2", 3)}, asked.substr(4)));
+    EXPECT_EQ(PageOf(rig), asked);
+  }
+  EXPECT_EQ(rig.client.watch({0}).counters().lists, 1u);
+}
+
+// Goal: where it is the size that fails a list does not stumble at every other page, each time for
+// as long as an answer is waited for. Method: pages of over 250 never come.
+TEST(Watch, ASizeThatFailsOftenIsNotTriedAgainInOneList) {
+  Rig rig({.page_limit = 1'000});
+  rig.client.Watch(kPods);
+  rig.Wake();
+  for (int list = 0; list < 3; ++list) {
+    std::string asked;
+    for (int pages = 0, tries = 0; pages < 4 && tries < 20; ++tries) {
+      const std::string page = PageOf(rig);
+      asked += page.substr(0, page.find(' ')) + " ";
+      const bool comes = page.starts_with("250");
+      if (comes) {
+        ++pages;
+        rig.Answer(200, List(10 + list, {}, pages < 4 ? "t" : ""));
+      } else {
+        rig.Fail(env::CallFailure::kLost);
+        rig.Wake();
+      }
+    }
+    // The first page of a later list may be as the last one of that before; then it tries more.
+    EXPECT_EQ(asked, list == 0 ? "1000 500 250 500 250 250 250 " : "250 500 250 250 250 ");
+    ASSERT_TRUE(rig.client.synced());
+    rig.Answer(410, "");
+    rig.Wake();
+  }
+}
+
+// All at once may be more than can be given, and says nothing of pages.
+TEST(Watch, AListOfAllThatFailsMakesNoSmallerPages) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}, "t1"));
+  for (const auto failure : {env::CallFailure::kLost, env::CallFailure::kTimeout}) {
+    rig.Answer(410, "");
+    rig.Wake();
+    ASSERT_EQ(PageOf(rig), "/api/v1/pods");
+    rig.Fail(failure);
+    rig.Wake();
+    EXPECT_EQ(PageOf(rig), "500");
+    rig.Answer(200, List(10, {Object("a", "u1", 3)}, "t1"));
+  }
+}
+
 // Of many list-watches one tells that there is no answer, and that there is one again.
 TEST(Watch, WhatAllMeetIsToldByOne) {
   Rig rig;
@@ -483,6 +593,113 @@ TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
   rig.Answer(404, "404 page not found");
   EXPECT_EQ(rig.Told(), "-a:u1 ");
   EXPECT_TRUE(rig.client.absent(watch));
+}
+
+constexpr std::string_view kForbidden =
+    R"({"kind":"Status","code":403,"message":"pods is forbidden: no cannot list"})";
+
+WatchOptions Forgoable() {
+  WatchOptions options = kPods;
+  options.resource.group = "x.io";
+  options.may_be_absent = true;
+  options.if_forbidden = "nobody is gone";
+  return options;
+}
+
+TEST(Watch, WhatMayNotBeListedIsEmptyAndLookedForAgain) {
+  Rig rig;
+  const WatchId watch = rig.client.Watch(Forgoable());
+  rig.Wake();
+  rig.Answer(403, std::string(kForbidden));
+  EXPECT_EQ(rig.Told(), "trouble403 first ");
+  EXPECT_EQ(rig.troubles.back(),
+            "no right to list and watch pods.x.io: without it nobody is gone: pods is forbidden: "
+            "no cannot list");
+  EXPECT_TRUE(rig.client.synced());
+  EXPECT_TRUE(rig.client.absent(watch));
+  // Told once; soon, and then ever later.
+  for (const int64_t milliseconds : {200, 400, 800, 1'600, 3'200, 6'400, 12'800, 25'600, 30'000}) {
+    const Instant before = rig.now;
+    rig.Wake();
+    EXPECT_EQ((rig.now - before).milliseconds(), milliseconds);
+    rig.Answer(403, std::string(kForbidden));
+    EXPECT_EQ(rig.Told(), "trouble403again ");
+    EXPECT_EQ(rig.client.watch(watch).refused_for(), Duration{});
+  }
+  // The right is given, first to what the server doesn't know.
+  rig.Wake();
+  rig.Answer(404, "404 page not found");
+  EXPECT_EQ(rig.Told(), "");
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}));
+  EXPECT_EQ(rig.Told(), "+a:u1 synced ");
+  EXPECT_FALSE(rig.client.absent(watch));
+  rig.Answer(200, "");
+  rig.Data(Frame("ADDED", Object("b", "u2", 12)));
+  EXPECT_EQ(rig.Told(), "+b:u2 ");
+}
+
+// Goal: nothing is taken as absent that is needed. Method: what a list-watch may do without, what
+// its first list is answered, and whether it is synced then.
+TEST(Watch, ListsThatAreRefusedAreWaitedForWhereTheyAreNeeded) {
+  struct Row {
+    bool may_be_absent;
+    std::string if_forbidden;
+    int status;
+    bool synced;
+  };
+  for (const auto& [may_be_absent, if_forbidden, status, synced] :
+       {Row{true, "", 403, false}, Row{false, "x", 403, false}, Row{false, "x", 404, false},
+        Row{true, "x", 401, false}, Row{true, "x", 500, false}, Row{true, "x", 403, true},
+        Row{true, "", 404, true}}) {
+    SCOPED_TRACE(fmt::format("{} \"{}\" {}", may_be_absent, if_forbidden, status));
+    Rig rig;
+    WatchOptions options = kPods;
+    options.may_be_absent = may_be_absent;
+    options.if_forbidden = if_forbidden;
+    rig.client.Watch(options);
+    for (int i = 0; i < 3; ++i) {
+      rig.Wake();
+      rig.Answer(status, "");
+      EXPECT_EQ(rig.client.synced(), synced);
+    }
+  }
+}
+
+// A server that starts refuses what it lets a moment later.
+TEST(Watch, WhatWasListedIsKeptForAMinuteWithoutTheRight) {
+  Rig rig;
+  const WatchId watch = rig.client.Watch(Forgoable());
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}));
+  rig.Answer(200, "");
+  EXPECT_EQ(rig.Told(), "+a:u1 first ");
+  rig.Data(GoneFrame());
+  rig.Wake();
+  const Instant refused = rig.now;
+  rig.Answer(403, std::string(kForbidden));
+  EXPECT_EQ(rig.Told(), "trouble403 ");
+  rig.Wake();
+  rig.Answer(200, List(20, {Object("a", "u1", 3)}));
+  EXPECT_EQ(rig.Told(), "synced ");
+  rig.Answer(200, "");
+  rig.Data(GoneFrame());
+  rig.Wake();
+  const Instant again = rig.now;
+  EXPECT_LT(again - refused, Duration::Minutes(1));
+  while (rig.now < again + Duration::Minutes(1)) {
+    EXPECT_EQ(rig.client.watch(watch).known().size(), 1u);
+    EXPECT_FALSE(rig.client.absent(watch));
+    rig.Answer(403, std::string(kForbidden));
+    rig.Wake();
+  }
+  rig.Told();
+  rig.Answer(403, std::string(kForbidden));
+  EXPECT_EQ(rig.Told(), "trouble403again -a:u1 ");
+  EXPECT_TRUE(rig.client.absent(watch));
+  rig.Wake();
+  rig.Answer(200, List(30, {Object("a", "u1", 3)}));
+  EXPECT_EQ(rig.Told(), "+a:u1 synced ");
 }
 
 // Its calls are over, its objects forgotten without a word, and its id is free.

@@ -30,6 +30,9 @@ struct CallId {
 
 // A server other than the one that a transport is connected to.
 struct Endpoint {
+  // Of one answer's body: 5,000 nodes of 20 KiB, as an extender gives them back, fit.
+  static constexpr uint64_t kAnswerBytesMax = uint64_t{128} << 20;
+
   std::string host;  // Where to connect: a name or an address.
   uint16_t port = 443;
   std::string server_name;           // What its certificate must name: a name or an address.
@@ -40,6 +43,7 @@ struct Endpoint {
   std::string certificate_pem = {};  // As whom, with its key; empty: as nobody.
   std::string key_pem = {};
   uint32_t lane = 0;  // Calls of another one share no connection with these.
+  uint64_t answer_bytes_max = kAnswerBytesMax;  // Within what the transport takes of any server.
   auto operator<=>(const Endpoint&) const = default;
 };
 

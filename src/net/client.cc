@@ -229,9 +229,9 @@ void HttpsClient::Impl::NoteGiven(CallId id, const std::shared_ptr<Carrier>& con
   calls[id.value] = connection;
 }
 
-ParseLimits HttpsClient::Impl::AnswerLimits() const {
+ParseLimits HttpsClient::Impl::AnswerLimits(const Pool& pool) const {
   return {.header_bytes = static_cast<uint32_t>(limits::kRequestHeaderBytesMax),
-          .body_bytes = options.body_bytes_max};
+          .body_bytes = std::min(pool.to.answer_bytes_max, options.body_bytes_max)};
 }
 
 void HttpsClient::Impl::ServeWaiting(const std::shared_ptr<Pool>& pool) {
@@ -364,7 +364,8 @@ Result<std::unique_ptr<HttpsClient>> HttpsClient::Make(ClientOptions options) {
                    .host_header = HostAndPort(options.host, options.port),
                    .insecure = options.insecure,
                    .certificate_pem = options.identity.certificate_pem,
-                   .key_pem = options.identity.key_pem};
+                   .key_pem = options.identity.key_pem,
+                   .answer_bytes_max = options.body_bytes_max};
   Result<asio::ssl::context> context = ContextFor(to);
   if (!context) return std::unexpected(context.error());
   auto impl = std::make_unique<Impl>(std::move(options));

@@ -35,7 +35,8 @@ struct ClientOptions {
   // long it has to give a sign.
   Duration ping_after = Duration::Seconds(30);
   Duration ping_timeout = Duration::Seconds(15);
-  uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
+  // Of one answer; a list of 150,000 pods fits. Endpoints have limits of their own within this.
+  uint64_t body_bytes_max = uint64_t{1} << 30;
   // While at least so many calls to `host` are under way, what comes is gathered for a while and
   // handled together (net/gathering.h), but for calls to endpoints. 0: never.
   int gather_calls_min = 0;

@@ -52,7 +52,7 @@ Http1Connection::Http1Connection(HttpsClient::Impl& client, std::shared_ptr<Pool
       client_(client),
       stream_(client.io, pool_->tls),
       open_timer_(client.io),
-      parser_(client.AnswerLimits()) {}
+      parser_(client.AnswerLimits(*pool_)) {}
 
 void Http1Connection::Connect(Call call) {
   call_ = std::move(call);
@@ -259,7 +259,8 @@ void Http1Connection::OnRead(const error_code& error, size_t bytes) {
     in_.erase(0, Parse(in_));
   }
   if (parser_.state() == ParseState::kBodyTooLarge) {
-    return Break(fmt::format("the answer has more than {} bytes", client_.options.body_bytes_max));
+    return Break(
+        fmt::format("the answer has more than {} bytes", client_.AnswerLimits(*pool_).body_bytes));
   }
   if (parser_.state() != ParseState::kNeedMore && parser_.state() != ParseState::kComplete)
     return Break("malformed HTTP response");

@@ -35,7 +35,7 @@ Http2Connection::Http2Connection(HttpsClient::Impl& client, std::shared_ptr<Pool
     : Carrier(std::move(pool)),
       client_(client),
       stream_(std::move(stream)),
-      session_(client.AnswerLimits()),
+      session_(client.AnswerLimits(*pool_)),
       life_(client.io) {}
 
 void Http2Connection::Start() {

@@ -125,7 +125,7 @@ struct HttpsClient::Impl {
   void Open(const std::shared_ptr<Pool>& pool, Call call);
   // A call is the connection's from here on.
   void NoteGiven(env::CallId id, const std::shared_ptr<Carrier>& connection);
-  [[nodiscard]] ParseLimits AnswerLimits() const;
+  [[nodiscard]] ParseLimits AnswerLimits(const Pool& pool) const;
   void EraseWaiting(env::CallId id);
 
   // What connections tell.

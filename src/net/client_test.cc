@@ -4,6 +4,7 @@
 // closes.
 #include "net/client.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
@@ -183,6 +184,7 @@ class ScriptedTest : public ::testing::Test {
       batch.emplace_back(std::move(send));
       client->Take(std::move(batch));
       got.push_back(asker.Next());
+      why_.push_back(asker.why);
     }
     client->Stop();
     tokens_ = server.tokens();
@@ -194,7 +196,7 @@ class ScriptedTest : public ::testing::Test {
     Asker asker;
     ScriptedServer server(to.plain ? KeyPair{} : pki_.server, std::move(script), clients_);
     ClientOptions options;
-    options.body_bytes_max = 1000;
+    options.body_bytes_max = body_bytes_max_;
     options.bearer_token = std::make_shared<BearerToken>("secret");
     const auto client = HttpsClient::Make(options).value();
     client->Start(asker);
@@ -262,9 +264,11 @@ class ScriptedTest : public ::testing::Test {
   }
   Pki pki_;
   int gather_calls_min_ = 0;
+  uint64_t body_bytes_max_ = 1000;  // What the client of Call takes.
   std::string clients_;  // Who signed whom the server of Call knows; empty: it takes anybody.
   bool once_ = false;    // Whether Call sends each once.
   std::vector<std::string> tokens_;  // That the server was shown.
+  std::vector<std::string> why_;     // What Play got failed.
 };
 
 constexpr char kUnauthorized[] = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno";
@@ -477,6 +481,35 @@ TEST_F(ScriptedTest, WhatKeepsAnEndpointFromAnsweringIsSaidAsGoSaysIt) {
   bad.authority_pem = "nonsense";
   EXPECT_THAT(Call({}, bad, {"a"}),
               ElementsAre(::testing::StartsWith("failed 0 certificate authority")));
+}
+
+// Goal: an endpoint fills no memory: what it may answer is bounded while it comes. Method: lengths
+// that it announces and does not send, and bodies that grow, around its own limit and the client's;
+// the server of the client may give a list that is larger than what endpoints may.
+TEST_F(ScriptedTest, AnEndpointsAnswerIsBoundedWhileItComes) {
+  const auto announced = [](uint64_t bytes) {
+    return fmt::format("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n<close>", bytes);
+  };
+  constexpr uint64_t kMax = env::Endpoint::kAnswerBytesMax;
+  body_bytes_max_ = ClientOptions{}.body_bytes_max;
+  EXPECT_THAT(Call({{announced(kMax + 1)}}, Local(), {"a"}),
+              ElementsAre(fmt::format("failed 1 the answer has more than {} bytes", kMax)));
+  EXPECT_THAT(Call({{announced(kMax)}}, Local(), {"a"}), ElementsAre("failed 1 unexpected EOF"));
+  EXPECT_THAT(Play({{announced(kMax + 1)}}, {"a"}), ElementsAre("failed 1"));
+  EXPECT_THAT(why_, ElementsAre("unexpected EOF"));
+
+  env::Endpoint small = Local();
+  small.answer_bytes_max = 5;
+  const auto until_the_end = [](const std::string& body) {
+    return "HTTP/1.1 200 OK\r\n\r\n" + body + "<close>";
+  };
+  EXPECT_THAT(Call({{until_the_end("12345")}}, small, {"a"}), ElementsAre("200 12345"));
+  EXPECT_THAT(Call({{until_the_end("123456")}}, small, {"a"}),
+              ElementsAre("failed 1 the answer has more than 5 bytes"));
+  body_bytes_max_ = 3;
+  EXPECT_THAT(Call({{until_the_end("123")}}, small, {"a"}), ElementsAre("200 123"));
+  EXPECT_THAT(Call({{until_the_end("1234")}}, small, {"a"}),
+              ElementsAre("failed 1 the answer has more than 3 bytes"));
 }
 
 TEST_F(ScriptedTest, ACallThatGoesNowhereFails) {
