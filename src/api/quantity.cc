@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 
@@ -253,6 +254,25 @@ void ApplyBinary(Quantity& quantity, int64_t bits) {
   Normalize(quantity);
 }
 
+// The digits times what the suffix stands for, rounded up to nano.
+Quantity InUnits(Quantity quantity, const Scale& scale) {
+  quantity.format = scale.format;
+  if (scale.format == QuantityFormat::kBinarySi) {
+    ApplyBinary(quantity, scale.exponent);
+    if (quantity.mantissa != 0 && Compare(quantity, QuantityOf(1)) < 0) {
+      quantity.format = QuantityFormat::kDecimalSi;
+    }
+  } else if (quantity.mantissa != 0) {
+    quantity.exponent += static_cast<int32_t>(scale.exponent);
+    if (quantity.exponent < kNano) {
+      quantity.mantissa = DivideRoundingAway(quantity.mantissa, kNano - quantity.exponent);
+      quantity.exponent = kNano;
+    }
+    Normalize(quantity);
+  }
+  return quantity;
+}
+
 // Whether upstream's parser keeps the text as the printed form instead of canonicalising it.
 bool KeepsText(const Pieces& pieces, const Scale& scale) {
   const std::string_view whole = pieces.whole.empty() ? "0" : pieces.whole;
@@ -293,23 +313,33 @@ Result<Parsed> Parse(std::string_view text) {
                             "exponent beyond {}",
                             kDigitsMax, kExponentMax));
   }
-  Quantity quantity = *digits;
-  quantity.format = scale->format;
-  if (scale->format == QuantityFormat::kBinarySi) {
-    ApplyBinary(quantity, scale->exponent);
-    if (quantity.mantissa != 0 && Compare(quantity, QuantityOf(1)) < 0) {
-      quantity.format = QuantityFormat::kDecimalSi;
-    }
-  } else if (quantity.mantissa != 0) {
-    quantity.exponent += static_cast<int32_t>(scale->exponent);
-    if (quantity.exponent < kNano) {
-      quantity.mantissa = DivideRoundingAway(quantity.mantissa, kNano - quantity.exponent);
-      quantity.exponent = kNano;
-    }
-    Normalize(quantity);
-  }
+  Quantity quantity = InUnits(*digits, *scale);
   if (!pieces->positive) quantity.mantissa = -quantity.mantissa;
   return Parsed{quantity, *pieces, *scale};
+}
+
+// What Parse() finds too large: its first digits, rounded up, and an exponent within bounds. Beyond
+// these lies nothing that scaled() tells apart. REQUIRES: Parse() found the form to be good.
+Quantity NearestHeld(std::string_view text) {
+  const std::optional<Pieces> pieces = Split(text);
+  CHECK(pieces.has_value());
+  std::optional<Scale> scale = InterpretSuffix(pieces->suffix);
+  CHECK(scale.has_value());
+  std::string digits = std::string(pieces->whole) + std::string(pieces->fraction);
+  digits.erase(0, digits.find_first_not_of('0'));
+  const size_t kept = std::min(digits.size(), size_t{kDigitsMax});
+  Quantity quantity;
+  for (const char c : std::string_view(digits).substr(0, kept))
+    quantity.mantissa = quantity.mantissa * 10 + (c - '0');
+  if (digits.find_first_not_of('0', kept) != std::string::npos) ++quantity.mantissa;
+  // An exponent in the text may be any that 64 bits hold.
+  Int128 exponent = static_cast<Int128>(digits.size() - kept) - pieces->fraction.size();
+  if (scale->format != QuantityFormat::kBinarySi) exponent += std::exchange(scale->exponent, 0);
+  quantity.exponent =
+      static_cast<int32_t>(std::clamp<Int128>(exponent, -kExponentMax, kExponentMax));
+  quantity = InUnits(quantity, *scale);
+  if (!pieces->positive) quantity.mantissa = -quantity.mantissa;
+  return quantity;
 }
 
 std::string Print(Int128 value) { return fmt::format("{}", value); }
@@ -406,8 +436,9 @@ Result<int64_t> ParseScaled(std::string_view text, int32_t scale) {
   }
   if (at > 0 && at <= 12 && suffix.empty()) return milli ? number * 1000 : number;
   const Result<Quantity> quantity = ParseQuantity(text);
-  if (!quantity) return std::unexpected(quantity.error());
-  return quantity->scaled(scale);
+  if (quantity) return quantity->scaled(scale);
+  if (quantity.error().code != ErrorCode::kTooLarge) return std::unexpected(quantity.error());
+  return NearestHeld(text).scaled(scale);
 }
 
 Result<Quantity> ParseQuantity(std::string_view text) {

@@ -44,7 +44,8 @@ struct Quantity {
 [[nodiscard]] Result<Quantity> ParseQuantity(std::string_view text);
 
 // ParseQuantity(text)->scaled(scale) for scale 0 or -3, without the detour for the common forms
-// (digits, one of "m", "k", "M", "G", "Ki", "Mi", "Gi", "Ti").
+// (digits, one of "m", "k", "M", "G", "Ki", "Mi", "Gi", "Ti"). For those who count, not print: what
+// is too large for a Quantity has an amount, too, rounded and saturated as others.
 [[nodiscard]] Result<int64_t> ParseScaled(std::string_view text, int32_t scale);
 
 // The canonical form: no fraction, the largest suffix that keeps the mantissa whole.

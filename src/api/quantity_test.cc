@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace berth::api {
@@ -98,6 +100,71 @@ TEST(QuantityTest, RefusesWhatUpstreamRefusesWithItsWords) {
   EXPECT_EQ(ParseQuantity("1e99999").error().code, ErrorCode::kTooLarge);
   EXPECT_EQ(ParseQuantity("10e1000").error().code, ErrorCode::kTooLarge);
   EXPECT_EQ(CanonicalQuantity("10e999"), "10e999");
+}
+
+// The API server takes these, so that a pod with one waits for somebody to read it.
+TEST(QuantityTest, WhatIsTooLargeForOneHasAnAmountThatIsRoundedAndSaturated) {
+  const std::string zeros(40, '0');
+  const std::vector<std::tuple<std::string, int64_t, int64_t>> rows = {
+      // Text, milli, whole.
+      {"100000000000000000000000000000000000000001", kMax, kMax},
+      {"-100000000000000000000000000000000000000001", -kMax, -kMax},
+      {std::string(60, '7') + "Gi", kMax, kMax},
+      {std::string(60, '7') + "e-57", 777'778, 778},
+      {"1e1001", kMax, kMax},
+      {"-1e1001", -kMax, -kMax},
+      {"1e9223372036854775807", kMax, kMax},
+      {"1e-1001", 1, 1},
+      {"-1e-1001", -1, -1},
+      {"1e-9223372036854775808", 1, 1},
+      {"0e1001", 0, 0},
+      {"0e-1001", 0, 0},
+      // What doesn't fit counts as far as it goes: it is rounded up.
+      {"1." + zeros + "1", 1001, 2},
+      {"-1." + zeros + "1", -1001, -2},
+      {"1." + zeros + "1Ki", 1'024'001, 1025},
+      {std::string(38, '9') + "9e-38", 10'000, 10},
+      // An exponent that the point takes back.
+      {"1" + std::string(2000, '0') + "e-1999", 10'000, 10},
+      {"0." + std::string(2000, '0') + "1e2002", 10'000, 10},
+  };
+  for (const auto& [text, milli, whole] : rows) {
+    SCOPED_TRACE(text);
+    EXPECT_EQ(ParseQuantity(text).error().code, ErrorCode::kTooLarge);
+    EXPECT_EQ(ParseScaled(text, -3).value(), milli);
+    EXPECT_EQ(ParseScaled(text, 0).value(), whole);
+  }
+}
+
+TEST(QuantityTest, NumbersOfAnyLengthAreCountedAsOnPaper) {
+  EXPECT_TRUE(rc::check("scaled", [] {
+    const auto digits = [](int most) {
+      std::string text;
+      const auto count = *rc::gen::inRange<int>(0, most);
+      const auto last = *rc::gen::element('0', '1', '9');  // Many zeros, or none.
+      for (int i = 0; i < count; ++i)
+        text += static_cast<char>(*rc::gen::inRange<int>('0', last + 1));
+      return text;
+    };
+    const std::string whole = digits(60);
+    const std::string fraction = digits(60);
+    const auto exponent = *rc::gen::inRange<int>(-70, 70);
+    const auto scale = *rc::gen::element<int32_t>(0, -3);
+    // The digits, with the point moved to behind what counts.
+    std::string number = std::string(200, '0') + whole + fraction + std::string(200, '0');
+    const auto point = static_cast<size_t>(200 + static_cast<int>(whole.size()) + exponent - scale);
+    const bool rest = number.find_first_not_of('0', point) != std::string::npos;
+    number.resize(point);
+    number.erase(0, std::min(number.find_first_not_of('0'), number.size()));
+    const int64_t counted =
+        number.size() > 19
+            ? kMax
+            : static_cast<int64_t>(std::min<uint64_t>(
+                  (number.empty() ? 0 : std::stoull(number)) + (rest ? 1 : 0), uint64_t{kMax}));
+    const std::string text = whole + "." + fraction + "e" + std::to_string(exponent);
+    RC_ASSERT(ParseScaled(text, scale).value() == counted);
+    RC_ASSERT(ParseScaled("-" + text, scale).value() == -counted);
+  }));
 }
 
 TEST(QuantityTest, PrintingRoundTripsAndIsAFixedPoint) {

@@ -297,11 +297,11 @@ void ReadHead(Errors& errors, const Element& root, api::ObjectHead& out) {
 
 constexpr int64_t kDocumentBytesMax = 4 * limits::kRequestBodyBytesMax;
 
-// Parses `json` and reads it with `read`. The text is copied once, because simdjson reads past its
-// end.
+// Parses `json` and reads it with `read`: of what is wrong, what else there is. The text is copied
+// once, because simdjson reads past its end.
 template <typename T, typename Reader>
-Result<T> Decode(simdjson::dom::parser& parser, std::string& text, std::string_view json,
-                 const Reader& read) {
+Status ReadInto(simdjson::dom::parser& parser, std::string& text, std::string_view json,
+                const Reader& read, T& view) {
   if (static_cast<int64_t>(json.size()) > kDocumentBytesMax) {
     return Fail(ErrorCode::kTooLarge, fmt::format("a document of {} bytes", json.size()));
   }
@@ -317,10 +317,18 @@ Result<T> Decode(simdjson::dom::parser& parser, std::string& text, std::string_v
                 fmt::format("malformed JSON: {}", simdjson::error_message(code)));
   }
   Errors errors;
-  T view;
   if (!root.is_object()) errors.Add("a document", "an object");
   read(errors, root, view);
   if (errors.first) return std::unexpected(*errors.first);
+  return {};
+}
+
+template <typename T, typename Reader>
+Result<T> Decode(simdjson::dom::parser& parser, std::string& text, std::string_view json,
+                 const Reader& read) {
+  T view;
+  if (const Status status = ReadInto(parser, text, json, read, view); !status)
+    return std::unexpected(status.error());
   return view;
 }
 
@@ -382,6 +390,12 @@ Result<api::Pod> Decoder::Pod(std::string_view json) {
   if (place && pod && CountSpecs(parser.doc.root()) == 1) {
     specs.Learn(json.substr(place->value), *pod);
   }
+  return pod;
+}
+api::Pod Decoder::PodInPart(std::string_view json) {
+  api::Pod pod;
+  // What is wrong Pod() has said.
+  static_cast<void>(ReadInto(buffers().parser, buffers().text, json, reader::ReadPod, pod));
   return pod;
 }
 Result<api::Node> Decoder::Node(std::string_view json) {

@@ -37,6 +37,9 @@ class Decoder {
 
   [[nodiscard]] Result<api::ObjectHead> Head(std::string_view json);
   [[nodiscard]] Result<api::Pod> Pod(std::string_view json);
+  // What can be read of one that Pod() refuses, to tell whose it is; the rest is as if it were not
+  // there.
+  [[nodiscard]] api::Pod PodInPart(std::string_view json);
   [[nodiscard]] Result<api::Node> Node(std::string_view json);
   [[nodiscard]] Result<api::Deployment> Deployment(std::string_view json);
   [[nodiscard]] Result<api::ReplicaSet> ReplicaSet(std::string_view json);

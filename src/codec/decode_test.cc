@@ -397,6 +397,27 @@ TEST(DecodeTest, WrongDocumentsAreRefusedByName) {
   EXPECT_EQ(refusal(R"({"spec":null,"metadata":{"labels":null}})"), "decoded");
 }
 
+// Who it is and whose it is can be told of one in which anything else is wrong.
+TEST(DecodeTest, OfAWrongPodTheRestIsRead) {
+  Decoder decoder;
+  for (const std::string_view wrong :
+       {R"("overhead":{"cpu":"x"})", R"("priority":"x")", R"("containers":{})", R"("volumes":[1])",
+        R"("affinity":3)", R"("nodeSelector":[])"}) {
+    const std::string json = fmt::format(
+        R"({{"metadata":{{"uid":"u","labels":[]}},"spec":{{{},"schedulerName":"s","nodeName":"n"}},)"
+        R"("status":{{"phase":"Failed"}}}})",
+        wrong);
+    EXPECT_FALSE(decoder.Pod(json).has_value());
+    const api::Pod pod = decoder.PodInPart(json);
+    EXPECT_EQ(pod.meta.uid, "u");
+    EXPECT_EQ(pod.spec->scheduler_name, "s");
+    EXPECT_EQ(pod.node_name, "n");
+    EXPECT_EQ(pod.phase, "Failed");
+  }
+  for (const std::string_view nothing : {"", "{", "[]", "3", R"({"metadata":3,"spec":[]})"})
+    EXPECT_EQ(decoder.PodInPart(nothing).meta.uid, "") << nothing;
+}
+
 // Kueue counts it so.
 TEST(DecodeTest, ContainersThatAskForLessThanNothingAskForNothing) {
   const auto pod =
@@ -417,6 +438,19 @@ TEST(DecodeTest, AmountsAreClampedAndDuplicateKeysLastOneWins) {
   EXPECT_EQ(pod.meta.labels, (api::StringMap{{"a", "2"}}));
 }
 
+// The API server takes them, whatever their length.
+TEST(DecodeTest, AmountsThatNoQuantityHoldsAreClampedToo) {
+  const std::string much(42, '9');
+  const auto pod = DecodePod(fmt::format(
+      R"({{"spec":{{"overhead":{{"cpu":"1e2000","memory":"{0}"}},)"
+      R"("containers":[{{"resources":{{"requests":{{"cpu":"1e-2000","memory":"-{0}"}}}}}}]}}}})",
+      much));
+  ASSERT_TRUE(pod) << pod.error().message;
+  EXPECT_EQ(pod->spec->overhead,
+            (api::ResourceList{{"cpu", limits::kAmountMax}, {"memory", limits::kAmountMax}}));
+  EXPECT_EQ(pod->spec->containers[0].requests, (api::ResourceList{{"cpu", 1}, {"memory", 0}}));
+}
+
 TEST(DecodeTest, ADecoderRemembersNothing) {
   Decoder decoder;
   const api::Pod first = decoder.Pod(kPod).value();
@@ -425,6 +459,7 @@ TEST(DecodeTest, ADecoderRemembersNothing) {
   EXPECT_EQ(Decoder(decoder).Pod(kPod).value(), first);
   EXPECT_TRUE(rc::check("any bytes do no harm", [&](const std::string& bytes) {
     static_cast<void>(decoder.Pod(bytes));
+    static_cast<void>(decoder.PodInPart(bytes));
     static_cast<void>(decoder.Job("{\"spec\":" + bytes + "}"));
     static_cast<void>(decoder.PodDisruptionBudget("{\"status\":" + bytes + "}"));
   }));
