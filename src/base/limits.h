@@ -60,6 +60,14 @@ static_assert(kResourceKindsOfPodsMax < kResourceKindsMax, "nodes must be able t
 // Terms of a pod's affinity to other pods. Each that nobody has yet is matched with the labels of all
 // pods, so that a pod with the 40,000 that an object has room for would take seconds.
 inline constexpr size_t kAffinityTermsMax = 128;
+// What its selectors of nodes and pods ask for together, and what a budget's or a claim's does.
+inline constexpr size_t kRequirementsMax = 1'024;
+inline constexpr size_t kRequirementValuesMax = 10'000;
+// Its host ports, and its claims and disks: each is compared with those of the pods on a node.
+inline constexpr size_t kHostPortsMax = 1'024;
+inline constexpr size_t kPodVolumesMax = 256;
+// Names of images that a node has: kubelets tell 50 by default.
+inline constexpr size_t kNodeImagesMax = 2'000;
 // Pods that could not be understood and are kept to be read again: 30 MB with 3 KiB each. Beyond
 // that they are told of and wait until they change.
 inline constexpr size_t kUnreadPodsMax = 10'000;

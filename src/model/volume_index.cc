@@ -8,8 +8,11 @@
 namespace berth::model {
 
 PodVolume VolumeIndex::KeyOf(const PodVolume& volume) {
-  return {.kind = IsClaim(volume.kind) ? VolumeKind::kClaim : volume.kind,
+  // Which pod's an own claim is, is told by its name.
+  if (IsClaim(volume.kind)) return {.name = volume.name, .read_only = volume.read_only};
+  return {.kind = volume.kind,
           .name = volume.name,
+          .volume = volume.volume,
           .read_only = volume.read_only};
 }
 

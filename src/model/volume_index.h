@@ -26,7 +26,7 @@ struct GivenVolume {
 class VolumeIndex {
  public:
   struct Use {
-    PodVolume volume;  // kind, name and read_only alone; both kinds of claims are kClaim.
+    PodVolume volume;  // Of claims name and read_only alone; both kinds of them are kClaim.
     uint32_t held = 0;
     uint32_t releasing = 0;
     bool operator==(const Use&) const = default;

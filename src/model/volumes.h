@@ -39,7 +39,7 @@ struct PodVolume {
   // Of the claim, or what tells the disk from others of its kind. A disk of several monitors stands
   // once for each.
   NameId name;
-  NameId volume;           // kOwnClaim: what it is called in the pod.
+  NameId volume;           // kOwnClaim: what it is called in the pod; kRbd: the monitor.
   NameId pod;              // kOwnClaim: the pod's uid.
   uint32_t read_only = 0;  // Of a disk.
   auto operator<=>(const PodVolume&) const = default;
@@ -48,7 +48,7 @@ using VolumeListTable = InternTable<PodVolume, VolumeListId>;  // In the pod's o
 
 // Whether a node can't have both disks at once.
 [[nodiscard]] constexpr bool DisksConflict(const PodVolume& a, const PodVolume& b) {
-  if (IsClaim(a.kind) || a.kind != b.kind || a.name != b.name) return false;
+  if (IsClaim(a.kind) || a.kind != b.kind || a.name != b.name || a.volume != b.volume) return false;
   return a.kind == VolumeKind::kEbs || a.read_only == 0 || b.read_only == 0;
 }
 

@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/reason.h"
+#include "translate/bounds.h"
 #include "translate/lists.h"
 
 namespace berth::translate {
@@ -103,28 +104,6 @@ class Holdable {
   std::vector<std::string>* left_out_;
   std::set<std::string> fresh_;  // Names that interning will add.
 };
-
-// The ports of its node that the pod takes: of those of its containers that run all the time.
-std::vector<model::HostPort> HostPortsOf(const api::PodSpec& spec, model::Vocabulary& vocabulary) {
-  constexpr std::string_view kAnyIp = "0.0.0.0";
-  constexpr std::string_view kTcp = "TCP";
-  std::vector<model::HostPort> ports;
-  const auto add = [&](const api::Container& container) {
-    for (const api::ContainerPort& port : container.ports) {
-      if (port.host_port <= 0) continue;
-      const bool any = port.host_ip.empty() || port.host_ip == kAnyIp;
-      ports.push_back(
-          {.port = static_cast<uint32_t>(std::min<int64_t>(port.host_port, UINT32_MAX)),
-           .protocol = vocabulary.names.Intern(port.protocol.empty() ? kTcp : port.protocol),
-           .ip = any ? NameId{} : vocabulary.names.Intern(port.host_ip)});
-    }
-  };
-  for (const api::Container& container : spec.init_containers) {
-    if (container.restart_always) add(container);
-  }
-  for (const api::Container& container : spec.containers) add(container);
-  return ports;
-}
 
 // Whether the amount is compared with a node's. Devices are no plugin's.
 bool Asks(const PodProfile& rules, const std::string& resource) {
@@ -507,18 +486,11 @@ void AsOfIncoming(std::optional<model::PodSelector>& selector) {
     selector->of_namespace->clear();
 }
 
-size_t CountAffinityTerms(const api::PodSpec& spec) {
-  return spec.pod_affinity.required.size() + spec.pod_affinity.preferred.size() +
-         spec.pod_anti_affinity.required.size() + spec.pod_anti_affinity.preferred.size();
-}
-
 model::AffinityListId InternAffinity(const api::Pod& pod, model::Vocabulary& vocabulary) {
   using enum model::AffinityKind;
   const api::PodAffinity& with = pod.spec->pod_affinity;
   const api::PodAffinity& against = pod.spec->pod_anti_affinity;
   if (with.empty() && against.empty()) return {};
-  // Another scheduler gave it a node: nobody heeds its terms.
-  if (CountAffinityTerms(*pod.spec) > limits::kAffinityTermsMax) return {};
   std::vector<model::AffinityTerm> terms;
   const auto intern = [&](const std::optional<model::PodSelector>& selector) {
     return selector.has_value() ? vocabulary.pod_selectors.Intern(model::PodSelectorText(*selector))
@@ -597,8 +569,9 @@ void AddDisk(const api::PodVolume& volume, model::Vocabulary& vocabulary,
     out.push_back(item);
     return;
   }
+  item.name = vocabulary.names.Intern(volume.id);
   for (const std::string& monitor : volume.monitors) {
-    item.name = vocabulary.names.Intern(fmt::format("{} {}", monitor, volume.id));
+    item.volume = vocabulary.names.Intern(monitor);
     out.push_back(item);
   }
 }
@@ -665,16 +638,9 @@ struct Demands {
 Result<Demands> DemandsOf(const api::Pod& pod, const model::Vocabulary& vocabulary,
                           std::vector<std::string>* left_out) {
   const bool bound = !pod.node_name.empty();
-  if (!bound && pod.spec->spread_constraints.size() > model::kSpreadConstraintsMax) {
-    return Fail(ErrorCode::kTooLarge,
-                fmt::format("spec.topologySpreadConstraints: must have at most {} items",
-                            model::kSpreadConstraintsMax));
-  }
-  if (!bound && CountAffinityTerms(*pod.spec) > limits::kAffinityTermsMax) {
-    return Fail(ErrorCode::kTooLarge,
-                fmt::format("spec.affinity: must have at most {} terms of podAffinity and "
-                            "podAntiAffinity together",
-                            limits::kAffinityTermsMax));
+  if (!bound) {
+    if (std::string why = WhyBeyond(*pod.spec); !why.empty())
+      return Fail(ErrorCode::kTooLarge, std::move(why));
   }
   const api::ResourceList requests = api::PendingRequests(pod);
   const Result<model::GpuDemand> gpu = GpuDemandOf(requests);
@@ -714,6 +680,11 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, const PodProfi
 
 Result<SpecFacts> SpecFactsOf(const api::Pod& pod, const PodProfile& rules,
                               model::Vocabulary& vocabulary, std::vector<std::string>* left_out) {
+  if (!pod.node_name.empty() && !WhyBeyond(*pod.spec).empty()) {
+    api::Pod within = pod;
+    within.spec = Shared(Within(*pod.spec));
+    return SpecFactsOf(within, rules, vocabulary, left_out);
+  }
   const Result<Demands> demands = DemandsOf(pod, vocabulary, left_out);
   if (!demands) return std::unexpected(demands.error());
   const ClassAndPin classified = Classify(pod, *demands, rules, vocabulary);
@@ -983,8 +954,10 @@ model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary
   }
   for (const api::NodeImage& image : node.images) {
     const auto size = std::clamp(image.size, -limits::kAmountMax, limits::kAmountMax);
-    for (const std::string& name : image.names)
+    for (const std::string& name : image.names) {
+      if (facts.images.size() == limits::kNodeImagesMax) break;
       facts.images.push_back({.name = vocabulary.names.Intern(name), .size = size});
+    }
   }
   if (const auto model = api::Find(node.meta.labels, kGpuModelLabel)) {
     facts.gpu_model = vocabulary.names.Intern(*model);
@@ -998,6 +971,9 @@ model::BudgetUpsert BudgetFacts(const api::PodDisruptionBudget& budget) {
   for (const api::DisruptedPod& pod : budget.disrupted_pods) facts.disrupted.push_back(pod.name);
   if (!budget.selector.has_value()) return facts;
   facts.selector = PodRequirementsOf(*budget.selector).value_or(decltype(facts.selector)());
+  // To be safe, all pods of its namespace: none has a label without a key.
+  if (IsBeyond(*budget.selector))
+    facts.selector = {{.key = "", .op = model::SelectorOp::kDoesNotExist}};
   return facts;
 }
 

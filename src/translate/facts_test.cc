@@ -189,33 +189,6 @@ TEST_F(FactsTest, TooManyKindsOfResourceAreRefused) {
   EXPECT_TRUE(PodFacts(PodWith(many), v).has_value());
 }
 
-// Goal: no pod makes the scheduler match thousands of selectors with all pods. Method: as many terms
-// as are taken, in all four lists, and one more.
-TEST_F(FactsTest, TooManyTermsOfAffinityAreRefusedAndOfWhoHasANodeNotHeeded) {
-  api::Pod pod = PodWith({});
-  const auto term = [](size_t i) {
-    return api::PodAffinityTerm{
-        .label_selector = api::LabelSelector{.match_labels = {{"a", std::to_string(i)}}},
-        .topology_key = "zone"};
-  };
-  api::PodSpec& spec = pod.spec.Edit();
-  for (size_t i = 0; i < limits::kAffinityTermsMax - 3; ++i)
-    spec.pod_affinity.required.push_back(term(i));
-  spec.pod_affinity.preferred = {{.weight = 1, .term = term(0)}};
-  spec.pod_anti_affinity.preferred = {{.weight = 1, .term = term(1)}};
-  spec.pod_anti_affinity.required = {term(2)};
-  EXPECT_TRUE(Spec(pod).affinity.valid());
-  pod.spec.Edit().pod_anti_affinity.required.push_back(term(3));
-  const auto refused = PodFacts(pod, v);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error(),
-            (Error{.code = ErrorCode::kTooLarge,
-                   .message = "spec.affinity: must have at most 128 terms of podAffinity and "
-                              "podAntiAffinity together"}));
-  pod.node_name = "n1";
-  EXPECT_FALSE(Spec(pod).affinity.valid());
-}
-
 // Goal: pods can't use up what nodes need, and what is refused leaves no trace. Method: pods that
 // ask for invented kinds until one is refused; then pods and nodes that name more.
 TEST_F(FactsTest, InventedKindsLeaveRoomForWhatNodesOffer) {

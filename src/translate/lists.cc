@@ -60,4 +60,25 @@ model::TolerationListId InternTolerations(std::span<const api::Toleration> toler
   return list.empty() ? model::TolerationListId{} : vocabulary.tolerations.Intern(list);
 }
 
+std::vector<model::HostPort> HostPortsOf(const api::PodSpec& spec, model::Vocabulary& vocabulary) {
+  constexpr std::string_view kAnyIp = "0.0.0.0";
+  constexpr std::string_view kTcp = "TCP";
+  std::vector<model::HostPort> ports;
+  const auto add = [&](const api::Container& container) {
+    for (const api::ContainerPort& port : container.ports) {
+      if (port.host_port <= 0) continue;
+      const bool any = port.host_ip.empty() || port.host_ip == kAnyIp;
+      ports.push_back(
+          {.port = static_cast<uint32_t>(std::min<int64_t>(port.host_port, UINT32_MAX)),
+           .protocol = vocabulary.names.Intern(port.protocol.empty() ? kTcp : port.protocol),
+           .ip = any ? model::NameId{} : vocabulary.names.Intern(port.host_ip)});
+    }
+  };
+  for (const api::Container& container : spec.init_containers) {
+    if (container.restart_always) add(container);
+  }
+  for (const api::Container& container : spec.containers) add(container);
+  return ports;
+}
+
 }  // namespace berth::translate

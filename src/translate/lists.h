@@ -21,4 +21,8 @@ namespace berth::translate {
 [[nodiscard]] model::TolerationListId InternTolerations(
     std::span<const api::Toleration> tolerations, model::Vocabulary& vocabulary);
 
+// The ports of its node that a pod takes: of those of its containers that run all the time.
+[[nodiscard]] std::vector<model::HostPort> HostPortsOf(const api::PodSpec& spec,
+                                                       model::Vocabulary& vocabulary);
+
 }  // namespace berth::translate

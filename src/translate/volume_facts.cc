@@ -15,6 +15,7 @@
 #include "api/selector.h"
 #include "api/storage_class.h"
 #include "api/well_known.h"
+#include "translate/bounds.h"
 #include "translate/facts.h"
 
 namespace berth::translate {
@@ -99,8 +100,9 @@ model::VolumeClaim ClaimOf(const Json& object, model::Vocabulary& vocabulary) {
   };
   const Json* selector = api::FindPath(object, "spec.selector");
   if (selector == nullptr || !selector->is_object()) return out;
-  const Result<api::LabelQuery> query = api::QueryOf(api::LabelSelectorOf(*selector));
-  out.selects_nothing = !query || query->nothing;
+  const api::LabelSelector asked = api::LabelSelectorOf(*selector);
+  const Result<api::LabelQuery> query = api::QueryOf(asked);
+  out.selects_nothing = !query || query->nothing || IsBeyond(asked);
   if (out.selects_nothing) return out;
   out.selector.emplace();
   for (const api::LabelRequirement& r : query->requirements)
