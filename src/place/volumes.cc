@@ -111,10 +111,12 @@ Verdict VolumeQuery::Sort() {
       return Barred(ReasonKind::kClaimUnbound, volume.name);
     unbound_.push_back({.claim = claim, .name = volume.name});
   }
-  to_match_ = unbound_;
-  std::erase_if(to_match_, [](const Unbound& one) { return one.claim->selected_node.valid(); });
+  for (const Unbound& one : unbound_) {
+    if (one.claim->selected_node.valid()) continue;
+    FindVolumes(to_match_.emplace_back(Open{.unbound = one, .meant = {}, .free = {}}));
+  }
   std::ranges::stable_sort(to_match_, {},
-                           [](const Unbound& one) { return one.claim->request.value_or(0); });
+                           [](const Open& one) { return one.unbound.claim->request.value_or(0); });
   if (!to_match_.empty()) decided_ = FindDecided();
   return {};
 }
@@ -362,15 +364,16 @@ std::optional<std::vector<VolumeQuery::Pair>> VolumeQuery::PairsOn(NodeId n) con
   std::vector<NameId> taken;
   for (const Decided& decided : decided_) taken.push_back(decided.given.volume);
   const auto claim_of = [](const Decided& decided) { return decided.given.claim; };
-  for (const Unbound& one : to_match_) {
-    if (const auto at = std::ranges::find(decided_, one.name, claim_of); at != decided_.end()) {
+  for (const Open& one : to_match_) {
+    const auto at = std::ranges::find(decided_, one.unbound.name, claim_of);
+    if (at != decided_.end()) {
       if (!MayHave(*at, n)) return std::nullopt;
-      pairs.push_back({.claim = &one, .volume = at->given.volume});
+      pairs.push_back({.claim = &one.unbound, .volume = at->given.volume});
       continue;
     }
     const std::optional<NameId> volume = Match(one, n, taken);
     if (volume) taken.push_back(*volume);
-    pairs.push_back({.claim = &one, .volume = volume.value_or(NameId{})});
+    pairs.push_back({.claim = &one.unbound, .volume = volume.value_or(NameId{})});
   }
   return pairs;
 }
@@ -392,40 +395,45 @@ bool VolumeQuery::Suits(const model::Volume& volume, const VolumeClaim& claim) {
          volume.attributes_class == claim.attributes_class && !volume.deleted;
 }
 
-// One that names the claim comes before all others, and where it can't be used there none is taken;
-// else the smallest that fits. Upstream takes any of several; here it is the first by name.
-std::optional<NameId> VolumeQuery::Match(const Unbound& one, NodeId n,
-                                         std::span<const NameId> taken) const {
-  const VolumeClaim& claim = *one.claim;
-  NameId meant;
-  NameId best;
-  model::Amount least = 0;
-  const auto before = [&](NameId a, NameId b) { return state_.NameOf(a) < state_.NameOf(b); };
+// Looked for once, not for each node: a class may have thousands, most of which are others'.
+void VolumeQuery::FindVolumes(Open& one) const {
+  const VolumeClaim& claim = *one.unbound.claim;
   for (const NameId name : table_.volumes_of(claim.storage_class)) {
     const model::Volume& volume = *table_.volume(name);
-    if (std::ranges::find(taken, name) != taken.end() || !Suits(volume, claim)) continue;
     if (volume.claim.valid()) {
-      if (IsBoundTo(volume, claim, one.name) && (!meant.valid() || before(name, meant)))
-        meant = name;
+      if (IsBoundTo(volume, claim, one.unbound.name) && Suits(volume, claim))
+        one.meant.push_back(name);
       continue;
     }
-    const bool fits = volume.available && !claim.selects_nothing &&
-                      (!claim.selector || model::MeetsAll(*claim.selector, volume.labels)) &&
+    const bool fits = volume.available && Suits(volume, claim) && !claim.selects_nothing &&
                       (claim.modes & volume.modes) == claim.modes &&
-                      (claim.modes & model::kOtherMode) == 0;
-    if (!fits || (volume.places.valid() && !Matches(volume.places, n))) continue;
-    if (best.valid() &&
-        (volume.capacity > least || (volume.capacity == least && before(best, name)))) {
-      continue;
-    }
-    best = name;
-    least = volume.capacity;
+                      (claim.modes & model::kOtherMode) == 0 &&
+                      (!claim.selector || model::MeetsAll(*claim.selector, volume.labels));
+    if (fits) one.free.push_back(name);
   }
-  if (meant.valid()) {
-    const model::SelectorId places = table_.volume(meant)->places;
-    return !places.valid() || Matches(places, n) ? std::optional(meant) : std::nullopt;
-  }
-  return best.valid() ? std::optional(best) : std::nullopt;
+  const auto before = [&](NameId a, NameId b) { return state_.NameOf(a) < state_.NameOf(b); };
+  std::ranges::sort(one.meant, before);
+  std::ranges::sort(one.free, [&](NameId a, NameId b) {
+    const model::Amount least = table_.volume(a)->capacity;
+    const model::Amount most = table_.volume(b)->capacity;
+    return least != most ? least < most : before(a, b);
+  });
+}
+
+// Where one that names the claim can't be used no other is taken. Upstream takes any of several of a
+// size; here it is the first by name.
+std::optional<NameId> VolumeQuery::Match(const Open& one, NodeId n,
+                                         std::span<const NameId> taken) const {
+  const auto is_free = [&](NameId name) { return std::ranges::find(taken, name) == taken.end(); };
+  const auto is_there = [&](NameId name) {
+    const model::SelectorId places = table_.volume(name)->places;
+    return !places.valid() || Matches(places, n);
+  };
+  if (const auto meant = std::ranges::find_if(one.meant, is_free); meant != one.meant.end())
+    return is_there(*meant) ? std::optional(*meant) : std::nullopt;
+  const auto free =
+      std::ranges::find_if(one.free, [&](NameId name) { return is_free(name) && is_there(name); });
+  return free != one.free.end() ? std::optional(*free) : std::nullopt;
 }
 
 bool VolumeQuery::HasStorage(const Unbound& one, const model::StorageClass& storage_class,

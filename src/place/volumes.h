@@ -75,6 +75,14 @@ class VolumeQuery {
     model::NameId name;
   };
 
+  // One on no node yet, and what may become its volume wherever the pod goes: those that name it,
+  // which come before all others, by name; the others from the smallest.
+  struct Open {
+    Unbound unbound;
+    std::vector<model::NameId> meant;
+    std::vector<model::NameId> free;
+  };
+
   [[nodiscard]] model::Verdict FindBar();
   [[nodiscard]] model::Verdict FindClaims(bool binds) const;
   [[nodiscard]] model::Verdict Sort();
@@ -103,8 +111,9 @@ class VolumeQuery {
   };
   [[nodiscard]] std::vector<Decided> FindDecided() const;
   [[nodiscard]] bool MayHave(const Decided& decided, model::NodeId n) const;
+  void FindVolumes(Open& claim) const;
   // The volume that the claim would get there; nothing: none.
-  [[nodiscard]] std::optional<model::NameId> Match(const Unbound& claim, model::NodeId n,
+  [[nodiscard]] std::optional<model::NameId> Match(const Open& claim, model::NodeId n,
                                                    std::span<const model::NameId> taken) const;
   [[nodiscard]] static bool Suits(const model::Volume& volume, const VolumeClaim& claim);
   [[nodiscard]] bool HasStorage(const Unbound& claim, const model::StorageClass& storage_class,
@@ -117,9 +126,9 @@ class VolumeQuery {
   std::span<const model::PodVolume> volumes_;
   model::Verdict bar_;
   std::vector<Bound> bound_;
-  std::vector<Unbound> unbound_;   // In the pod's order.
-  std::vector<Unbound> to_match_;  // Those on no node yet, the smallest first.
-  std::vector<Decided> decided_;   // For other pods, and not told yet.
+  std::vector<Unbound> unbound_;  // In the pod's order.
+  std::vector<Open> to_match_;    // Those on no node yet, the smallest first.
+  std::vector<Decided> decided_;  // For other pods, and not told yet.
   std::vector<const model::Volume*> zoned_;
   std::vector<model::NameId> wanted_;          // Claims that are one pod's.
   std::vector<model::Attachable> attachable_;  // Different ones.
