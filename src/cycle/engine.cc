@@ -23,6 +23,8 @@ namespace {
 // What a refusal's age costs is bounded, whatever happens to nodes meanwhile: at most this many
 // nodes are evaluated in a sweep (about 10 ms), and a sweep comes at most once a second.
 constexpr uint64_t kRefreshNodesMax = 200'000;
+// Likewise of the watchdog's.
+constexpr uint64_t kCheckNodesMax = 500'000;
 
 void AddShort(Hasher& hasher, const std::optional<model::State::QuotaShort>& lacks) {
   hasher.Add(lacks.has_value());
@@ -722,10 +724,7 @@ void Engine::RefreshReports(Instant now) {
     if (x.refresh_at != y.refresh_at) return x.refresh_at < y.refresh_at;
     return WaitingLines::PodBefore(state_, x.head, y.head);
   };
-  // Nodes are asked twice where pods may be evicted, and once more as upstream.
-  const uint64_t times = !options_.preemption ? 1 : state_.compat() ? 3 : 2;
-  const uint64_t asked = uint64_t{state_.nodes().size()} * times;
-  const size_t share = kRefreshNodesMax / (asked + 1) + 1;
+  const size_t share = kRefreshNodesMax / NodesAskedByLine() + 1;
   const auto last = static_cast<std::ptrdiff_t>(std::min(due.size(), share));
   std::ranges::partial_sort(due, due.begin() + last, before);
   NoteTouches();
@@ -796,10 +795,16 @@ Instant Engine::wake_at() const {
   return std::min(at, next_refresh_);
 }
 
-Engine::Missed Engine::MissedWakes(bool each) const {
+// Nodes are asked twice where pods may be evicted, and once more as upstream.
+uint64_t Engine::NodesAskedByLine() const {
+  const uint64_t times = !options_.preemption ? 1 : state_.compat() ? 3 : 2;
+  return uint64_t{state_.nodes().size()} * times + 1;
+}
+
+Engine::Missed Engine::MissedWakes(std::span<const LineId> lines, bool each) const {
   Missed missed;
   if (lift_pending_ || quota_due()) return missed;
-  for (const LineId id : lines_.blocked()) {
+  for (const LineId id : lines) {
     const Line& line = lines_.line(id);
     if (WhyNot(state_, options_.evaluator, line.head).would_fit ||
         (line.kind == LineKind::kPreempting && FindPreemption(line.head).node.valid())) {
@@ -829,11 +834,24 @@ Engine::Missed Engine::MissedWakes(bool each) const {
   return missed;
 }
 
-uint32_t Engine::CountMissedWakes() const { return MissedWakes(/*each=*/true).count(); }
+uint32_t Engine::CountMissedWakes() const {
+  return MissedWakes(lines_.blocked(), /*each=*/true).count();
+}
+
+// A copy: those that are woken are blocked no more.
+std::vector<LineId> Engine::TakeLinesToCheck() {
+  const std::span<const LineId> blocked = lines_.blocked();
+  const size_t share = kCheckNodesMax / NodesAskedByLine() + 1;
+  const size_t from = check_from_ < blocked.size() ? check_from_ : 0;
+  const size_t count = std::min(share, blocked.size() - from);
+  check_from_ = from + count < blocked.size() ? from + count : 0;
+  const auto next = blocked.subspan(from, count);
+  return {next.begin(), next.end()};
+}
 
 uint32_t Engine::CheckWakes(Instant now) {
   WakeTouched(now);
-  const Missed missed = MissedWakes(/*each=*/false);
+  const Missed missed = MissedWakes(TakeLinesToCheck(), /*each=*/false);
   for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
   for (const model::GroupId group : missed.groups)
@@ -937,7 +955,7 @@ void Engine::AddTo(Hasher& hasher) const {
   for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value);
   hasher.Add(timer_of_.size());
   for (const Instant at : timer_of_) hasher.Add(at.ns);
-  hasher.Add(graces_.size());
+  hasher.Add(check_from_).Add(graces_.size());
   for (const Timer& t : graces_) hasher.Add(t.at.ns).Add(t.pod.value);
   hasher.Add(grace_of_.size());
   for (const Grace& grace : grace_of_) hasher.Add(grace.by.ns).Add(grace.at.ns).Add(grace.untimed);

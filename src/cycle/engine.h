@@ -164,8 +164,11 @@ class Engine {
   // that there are none. O(blocked lines x nodes + holders).
   [[nodiscard]] uint32_t CountMissedWakes() const;
   // The watchdog: looks at every touch, wakes the lines and holders that CountMissedWakes then
-  // counts, and returns how many there were; of workloads that are alike it asks one.
+  // counts, and returns how many there were; of workloads that are alike it asks one. Where many
+  // lines wait, it looks at the next of them each time: at so many that 500,000 nodes are asked.
   uint32_t CheckWakes(Instant now);
+  // Whether the last CheckWakes left some to the next.
+  [[nodiscard]] bool checks_remain() const { return check_from_ != 0; }
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
   // Nodes whose claims were summed up for preemption, since it was made or copied.
@@ -459,7 +462,9 @@ class Engine {
   void StartGraces(Instant now);
   void EndGraces(Instant now);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
-  [[nodiscard]] Missed MissedWakes(bool each) const;
+  [[nodiscard]] Missed MissedWakes(std::span<const LineId> lines, bool each) const;
+  [[nodiscard]] uint64_t NodesAskedByLine() const;
+  std::vector<LineId> TakeLinesToCheck();
 
   Options options_;
   model::State state_;
@@ -489,6 +494,7 @@ class Engine {
   std::vector<Trail> trails_;
   std::vector<Timer> timers_;      // Of error backoffs and sparings: min-heap by `at`.
   std::vector<Instant> timer_of_;  // By PodId: the last of its timers; zero for none.
+  size_t check_from_ = 0;          // Of the blocked lines: where the watchdog goes on.
   std::vector<Timer> graces_;      // When a pod that is deleted is overdue: min-heap by `at`.
   struct Grace {
     Instant by;            // When the pod is to be gone; zero: it stays.

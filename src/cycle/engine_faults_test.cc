@@ -21,6 +21,32 @@ TEST(EngineFaultTest, TheWatchdogFindsAWakeIndexThatMissesAnEventKind) {
   EXPECT_EQ(engine.Cycle(Instant::FromSeconds(20)).binds.size(), 1u);  // Healed.
 }
 
+// Goal: no step of the watchdog takes long, and it gets round all the same. Method: so many lines
+// and nodes that it takes two.
+TEST(EngineFaultTest, TheWatchdogLooksAtManyLinesByAndBy) {
+  Engine engine({.faults = {.wake_index_misses_freed = true}});
+  engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 600}));
+  for (int i = 0; i < 1000; ++i)
+    engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "s" + std::to_string(i), .cpu = 1}));
+  engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "a", .cpu = 600, .node = "n1"}));
+  for (int i = 0; i < 600; ++i) {
+    engine.Apply(FactsOf(engine.vocabulary(),
+                         TestPod{.name = "p" + std::to_string(i), .cpu = 600, .memory = i}));
+  }
+  while (engine.Cycle({}).more) continue;
+  EXPECT_EQ(engine.CheckWakes({}), 0u);
+  EXPECT_TRUE(engine.checks_remain());
+  EXPECT_EQ(engine.CheckWakes({}), 0u);
+  EXPECT_FALSE(engine.checks_remain());
+  engine.Apply(model::PodRemove{.uid = "uid-a"});
+  while (engine.Cycle({}).more) continue;
+  const uint32_t found = engine.CheckWakes({});
+  EXPECT_GT(found, 400u);
+  EXPECT_LT(found, 600u);
+  EXPECT_EQ(found + engine.CheckWakes({}), 600u);
+  EXPECT_EQ(engine.CheckWakes({}), 0u);
+}
+
 TEST(EngineFaultTest, TheWatchdogFindsAnEventLostWhileItsPodWasEvaluated) {
   Engine engine({.faults = {.lose_event_while_evaluated = true}});
   engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 600}));
