@@ -50,7 +50,7 @@ env::HttpResponse StatusResponse(int code) {
 // What RBAC lets others than operators read.
 bool IsReadable(std::string_view target) {
   const std::string_view path = target.substr(0, target.find('?'));
-  return path == "/metrics" || path == "/configz";
+  return path == "/metrics" || path == "/metrics/resources" || path == "/configz";
 }
 
 bool IsOfScheduler(std::string_view target) {

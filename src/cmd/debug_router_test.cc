@@ -105,6 +105,9 @@ TEST(DebugRouter, WhoMayReadMetricsIsAnsweredByTheScheduler) {
   EXPECT_EQ(f.network.got.back(), 200) << "the scheduler's own answer";
   answer(1, 404);
   EXPECT_EQ(f.network.got.back(), 404) << "asked once";
+  f.Ask(7, "/metrics/resources", "its-token", account);
+  answer(7, 404);
+  EXPECT_EQ(f.debug.got.size(), 2U);
 }
 
 TEST(DebugRouter, AllElseIsTheApiServersAffair) {

@@ -22,6 +22,9 @@ constexpr std::string_view kPath = "the recorded configuration";
 // nodes of 10 KiB each call holds 50 MB.
 constexpr uint32_t kQueriesWithNodesMax = 4;
 
+// Half of what API servers keep events for.
+constexpr Duration kTellAgain = Duration::Minutes(30);
+
 // Takes out private keys, wherever they stand, and what is nothing without them.
 void RemoveKeys(api::Json& value) {
   if (value.is_array()) {
@@ -146,6 +149,13 @@ control::SchedulerOptions OptionsOf(const SchedulerSetup& setup) {
   options.client = setup.client;
   if (!setup.scheduler_names.empty()) options.scheduler_names = setup.scheduler_names;
   options.leader_election = setup.leader;
+  options.status.tell_again = kTellAgain;
+  options.status.tell_leader = true;
+  // The host, of HOST_AND-SOME-MORE.
+  if (setup.leader) {
+    const std::string& identity = setup.leader->identity;
+    options.status.instance = identity.substr(0, identity.rfind('_'));
+  }
   options.extenders = setup.extenders;
   if (!std::ranges::all_of(options.extenders, &control::ExtenderOptions::takes_names))
     options.engine.queries_max = kQueriesWithNodesMax;

@@ -126,6 +126,7 @@ std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::Call
                 .read = false,
                 .object = {}};
   if (open.reading) {
+    result.status = open.status;
     if (done.outcome != client::Outcome::kDone && done.outcome != client::Outcome::kGone) {
       const Instant again = now + model::Backoff(++open.reads_failed);
       call_of_[open.attempt.pod.uid] = 0;
@@ -145,6 +146,9 @@ std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::Call
                                       .outcome = WriteOutcomeOf(done),
                                       .code = done.response.status,
                                       .at = now};
+  if (result.status.message.empty() && done.outcome != client::Outcome::kDone)
+    result.status.message = client::WhyOf(done);
+  open.status = result.status;
   switch (done.outcome) {
     case client::Outcome::kDone:
       ++counters_.done;
@@ -176,6 +180,7 @@ void Binder::AddTo(Hasher& hasher) const {
     to.Add(attempt.pod.resource_version).Add(attempt.scheduler_name).Add(attempt.node);
     to.Add(attempt.devices.mask).Add(attempt.devices.milli_each).Add(attempt.sent_again);
     to.Add(open.reading).Add(open.reads_failed);
+    to.Add(open.status.code).Add(open.status.message);
   };
   hasher.Add(planted_repeat_).Add(planted_twice_).Add(open_.size());
   hasher.AddEach(open_, [&](Hasher& one, const auto& entry) {

@@ -59,6 +59,7 @@ class Binder {
   struct Result {
     std::optional<model::BindOutcome> outcome;
     Attempt attempt;
+    // Of the binding, also once the pod was read for it; without a message where all went well.
     client::ApiStatus status;
     // The pod was read: learn `object` (empty: it was not found), then apply BindRead.
     bool read = false;
@@ -104,6 +105,7 @@ class Binder {
     Attempt attempt;
     bool reading = false;
     uint32_t reads_failed = 0;
+    client::ApiStatus status;  // Of the binding for which it is read.
   };
 
   void Read(Instant now, Open open, client::Client& client, env::Outbox& out);

@@ -19,6 +19,7 @@
 #include "control/debug_queues.h"
 #include "control/debug_workload.h"
 #include "control/probes.h"
+#include "control/resource_metrics.h"
 #include "control/scheduler.h"
 #include "gang/readiness.h"
 #include "translate/text.h"
@@ -606,6 +607,8 @@ env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest
   if (path == "/debug/ledger") return Ledger(scheduler, target);
   if (path == "/debug/queues") return AnswerJson(QueuesJson(scheduler));
   if (path == "/metrics") return Answer(200, kMetricsType, MetricsText(scheduler));
+  if (path == "/metrics/resources")
+    return Answer(200, kResourceMetricsType, ResourceMetricsText(scheduler));
   if (std::optional<env::HttpResponse> probe = AnswerProbe(scheduler, target))
     return *std::move(probe);
   return Problem(404, "NotFound", fmt::format("nothing is served at {}", path));

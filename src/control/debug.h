@@ -10,11 +10,14 @@ class Scheduler;
 
 // The content type of /metrics, and of nothing else.
 inline constexpr std::string_view kMetricsType = "text/plain; version=0.0.4";
+// Of /metrics/resources: who adds to /metrics by its type (cmd/debug_router.h) leaves it alone.
+inline constexpr std::string_view kResourceMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 // Answers GET /debug/why?pod=NAMESPACE/NAME, ?podgroup=NAMESPACE/NAME or ?workload=NAMESPACE/NAME
 // (debug_workload.h), /debug/ledger, also of a ?node=NAME, ?queue=NAME or ?workload=NAMESPACE/NAME
-// (debug_ledger.h), /debug/queues (debug_queues.h), /metrics, /healthz, /livez and /readyz from the
-// scheduler's state. Errors are metav1.Status documents.
+// (debug_ledger.h), /debug/queues (debug_queues.h), /metrics, /metrics/resources
+// (resource_metrics.h), /healthz, /livez and /readyz from the scheduler's state. Errors are
+// metav1.Status documents.
 //
 // /debug/why:
 //   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes",

@@ -62,18 +62,56 @@ void AttemptMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   metrics.Family("scheduler_pod_scheduling_sli_duration_seconds", "histogram",
                  "From when a pod may be placed, without its gates, to its binding.");
   for (const auto& [attempts, histogram] : told.sli()) {
-    const bool more = attempts > SchedulingMetrics::kAttemptsTold;
+    const std::string_view more = attempts < SchedulingMetrics::kAttemptsMost ? "" : "+";
     metrics.Buckets("scheduler_pod_scheduling_sli_duration_seconds",
-                    fmt::format(R"(attempts="{}")", more ? "16+" : std::to_string(attempts)),
-                    histogram, kSli);
+                    fmt::format(R"(attempts="{}{}")", attempts, more), histogram, kSli);
   }
   metrics.Family("scheduler_pod_scheduling_attempts", "histogram",
                  "Attempts that a pod took to be bound.");
   metrics.Buckets("scheduler_pod_scheduling_attempts", "", told.attempts(), {1, 1});
 }
 
+struct PodCounts {
+  std::map<std::string_view, uint64_t> gated;  // By scheduler.
+  uint64_t gated_sum = 0;
+  uint64_t not_honoured = 0;  // They ask for what is not done here.
+  uint64_t pending = 0;
+  uint64_t backing_off = 0;  // Of the pending: a write for them failed a moment ago.
+  uint64_t assumed = 0;
+  uint64_t placed = 0;  // With a node.
+};
+
+// O(pods).
+PodCounts CountPods(const Scheduler& scheduler) {
+  using enum model::PodStage;
+  const model::State& state = scheduler.engine().state();
+  std::set<model::NameId> ours;
+  for (const std::string& name : scheduler.options().scheduler_names)
+    ours.insert(state.vocabulary().names.Find(name));
+  PodCounts counts;
+  for (uint32_t row = 0; row < state.pods().size(); ++row) {
+    if (!state.pods().used(model::PodId{row})) continue;
+    const model::Pod& pod = state.pods().at(model::PodId{row});
+    const model::PodStage stage = model::StageOf(pod);
+    if (stage != kFinished && pod.node.valid()) ++counts.placed;
+    if (stage == kInFlight || stage == kAccepted || stage == kUnresolved) ++counts.assumed;
+    if (stage == kPending) ++counts.pending;
+    if (stage == kPending && pod.not_before > Instant{}) ++counts.backing_off;
+    if (stage != kGated && stage != kForeign) continue;
+    const model::NameId profile = state.vocabulary().classes.at(pod.class_id).profile;
+    if (stage == kForeign && !ours.contains(profile)) continue;
+    if (pod.gated) {
+      ++counts.gated[state.NameOf(profile)];
+      ++counts.gated_sum;
+    } else {
+      ++counts.not_honoured;
+    }
+  }
+  return counts;
+}
+
 // Who waits, and what is held in memory.
-void QueueMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
+void QueueMetrics(const Scheduler& scheduler, const PodCounts& pods, MetricsWriter& metrics) {
   const model::State& state = scheduler.engine().state();
   const cycle::WaitingLines& lines = scheduler.engine().lines();
   std::array<uint64_t, 3> waiting{};
@@ -81,40 +119,32 @@ void QueueMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
     const cycle::Line& line = lines.line(cycle::LineId{i});
     if (line.class_id.valid()) waiting.at(static_cast<size_t>(line.mode)) += line.size;
   }
-  waiting[0] += scheduler.engine().awaiting_verdicts();
-  uint64_t gated = 0;
-  uint64_t assumed = 0;
-  uint64_t placed = 0;  // With a node.
-  for (uint32_t row = 0; row < state.pods().size(); ++row) {
-    const model::PodId pod{row};
-    if (!state.pods().used(pod)) continue;
-    const model::PodStage stage = model::StageOf(state.pods().at(pod));
-    if (stage == model::PodStage::kGated) ++gated;
-    if (stage != model::PodStage::kFinished && state.pods().at(pod).node.valid()) ++placed;
-    if (stage == model::PodStage::kInFlight || stage == model::PodStage::kAccepted ||
-        stage == model::PodStage::kUnresolved)
-      ++assumed;
-  }
+  const uint64_t asked = scheduler.engine().awaiting_verdicts();
+  waiting[0] += asked;
+  waiting[1] += pods.backing_off;
+  // Members of a gang wait in no line, and for one another.
+  const uint64_t alone = lines.pods_count() + asked + pods.backing_off;
+  waiting[2] += pods.pending - std::min(pods.pending, alone) + pods.not_honoured;
   metrics.Family("scheduler_pending_pods", "gauge", "Pods that wait for a node, by queue.");
   const std::array<std::pair<std::string_view, uint64_t>, 4> queues = {
       {{"active", waiting[0]},
        {"backoff", waiting[1]},
-       {"gated", gated},
+       {"gated", pods.gated_sum},
        {"unschedulable", waiting[2]}}};
   for (const auto& [queue, count] : queues)
     metrics.Value(fmt::format("scheduler_pending_pods{{queue=\"{}\"}}", queue), count);
   metrics.Family("scheduler_cache_size", "gauge",
                  "Nodes, pods that are on one or assumed to be, and the assumed among them.");
   const std::array<std::pair<std::string_view, uint64_t>, 3> sizes = {
-      {{"assumed_pods", assumed},
+      {{"assumed_pods", pods.assumed},
        {"nodes", state.nodes().present_count()},
-       {"pods", placed + assumed}}};
+       {"pods", pods.placed + pods.assumed}}};
   for (const auto& [type, count] : sizes)
     metrics.Value(fmt::format("scheduler_cache_size{{type=\"{}\"}}", type), count);
 }
 
-// Why pods came to wait, and for whom they do.
-void WaitingMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
+// Why pods came to wait: the labels of framework.ClusterEvent where they mean the same.
+void IncomingMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const SchedulingMetrics& told = scheduler.metrics();
   metrics.Family("scheduler_queue_incoming_pods_total", "counter",
                  "Pods that came to a queue, by what happened. Of what frees room on a node "
@@ -124,7 +154,10 @@ void WaitingMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
                               event, queue),
                   count);
   };
-  came("active", "PodAdd", told.came());
+  uint64_t errors = 0;
+  for (const auto& [profile, of] : told.profiles()) errors += of.errors;
+  came("active", "UnschedulablePodAdd", told.came());
+  came("backoff", "ScheduleAttemptFailure", errors);
   came("unschedulable", "ScheduleAttemptFailure", told.refused());
   const auto& woken = scheduler.engine().counters().pods_woken;
   const auto by = [&](model::TouchKinds kind) {
@@ -135,12 +168,17 @@ void WaitingMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   came("active", "NodeUpdateNodeLabel", by(model::kTouchLabels));
   came("active", "NodeUpdateNodeTaint", by(model::kTouchTaints) + by(model::kTouchUnschedulable));
   came("active", "NodeUpdateNodeDeclaredFeature", by(model::kTouchFeatures));
-  came("active", "CSINodeUpdate", by(model::kTouchVolumes));
+  came("active", "storage.k8s.io/CSINodeUpdate", by(model::kTouchVolumes));
   came("active", "AssignedPodsMoved", woken.at(cycle::Counters::kWokenForPods));
   came("active", "StorageChanged", woken.at(cycle::Counters::kWokenForVolumes));
+}
 
+// For whom pods wait.
+void RefusingMetrics(const Scheduler& scheduler, const PodCounts& pods, MetricsWriter& metrics) {
   std::map<std::pair<std::string, std::string_view>, uint64_t> plugins;
-  for (const auto& [key, count] : told.CountRefused()) {
+  for (const auto& [profile, count] : pods.gated)
+    plugins[{std::string(profile), "SchedulingGates"}] = count;
+  for (const auto& [key, count] : scheduler.metrics().CountRefused()) {
     std::set<std::string_view> refusing;
     for (uint32_t i = 0; i < model::kReasonKindsCount; ++i) {
       const auto kind = static_cast<model::ReasonKind>(i);
@@ -163,9 +201,9 @@ void LeaderMetrics(const Scheduler& scheduler, MetricsWriter& metrics) {
   const LeaderElection* election = scheduler.election();
   if (election == nullptr) return;
   metrics.Family("leader_election_master_status", "gauge", "Whether this replica leads.");
-  metrics.Value(
-      fmt::format("leader_election_master_status{{name=\"{}\"}}", election->options().name),
-      election->leads() ? 1 : 0);
+  // Of kube-scheduler that is no lease's name.
+  metrics.Value(R"(leader_election_master_status{name="kube-scheduler"})",
+                election->leads() ? 1 : 0);
   metrics.Counter("berth_leader_terms_total", "How often it began to lead.", election->terms());
   metrics.Counter("berth_leader_leases_lost_total", "How often the lease was lost.",
                   scheduler.counters().leases_lost);
@@ -332,8 +370,10 @@ std::string MetricsText(const Scheduler& scheduler) {
   const cycle::Counters& engine = scheduler.engine().counters();
   MetricsWriter metrics;
   AttemptMetrics(scheduler, metrics);
-  QueueMetrics(scheduler, metrics);
-  WaitingMetrics(scheduler, metrics);
+  const PodCounts pods = CountPods(scheduler);
+  QueueMetrics(scheduler, pods, metrics);
+  IncomingMetrics(scheduler, metrics);
+  RefusingMetrics(scheduler, pods, metrics);
   LeaderMetrics(scheduler, metrics);
   metrics.Gauge("berth_waiting_pods", "Pods that wait for a node.",
                 scheduler.engine().lines().pods_count());

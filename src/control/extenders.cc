@@ -34,6 +34,11 @@ bool Names(const api::Container& container, const std::vector<std::string>& mana
   });
 }
 
+// An extender may answer megabytes of error; a node's name that nobody knows may be as long.
+std::string Cut(std::string_view failure) {
+  return std::string(client::CutUtf8(failure, Extenders::kFailureBytesMax));
+}
+
 std::string StatusText(std::string_view message) {
   return fmt::format(R"({{"kind":"Status","apiVersion":"v1","status":"Failure","message":{}}})",
                      client::JsonString(message));
@@ -404,18 +409,19 @@ void Extenders::OnLeft(const Call& call, const Answer& answer, env::Outbox& out)
   } else {
     taken = TakeFilter(call.extender, *answer, asked);
   }
-  Note(call, taken ? "" : taken.error().message, out);
-  if (!taken && !options_[call.extender].ignorable) return Failed(call, taken.error());
+  std::string failure = taken ? "" : Cut(taken.error().message);
+  Note(call, failure, out);
+  if (!taken && !options_[call.extender].ignorable) return Failed(call, std::move(failure));
   ++asked.next;
   Advance(call.uid, out);
 }
 
 // Of what must be answered: there is no verdict.
-void Extenders::Failed(const Call& call, const Error& error) {
+void Extenders::Failed(const Call& call, std::string failure) {
   const Asked& asked = asked_.at(call.uid);
   verdicts_.push_back({.uid = call.uid,
                        .query = asked.query.number,
-                       .failure = error.message,
+                       .failure = std::move(failure),
                        .about_victims = asked.query.about_victims});
   asked_.erase(call.uid);
 }
@@ -450,9 +456,9 @@ Status Extenders::TakeFilter(size_t extender, std::string_view text, Asked& aske
     Verdict::Node node{.name = name, .unresolvable = failed == read->failed.end()};
     if (forever != read->unresolvable.end()) {
       node.unresolvable = true;
-      node.why = forever->second;
+      node.why = client::CutUtf8(forever->second, kWordsBytesMax);
     } else if (failed != read->failed.end()) {
-      node.why = failed->second;
+      node.why = client::CutUtf8(failed->second, kWordsBytesMax);
     }
     asked.refused.emplace(name, std::move(node));
   }
@@ -492,7 +498,7 @@ void Extenders::OnPriorities(const Call& call, const Answer& answer, env::Outbox
   const auto scores = answer
                           ? ScoresOf(call.extender, *answer)
                           : Result<std::map<std::string, int64_t>>(std::unexpected(answer.error()));
-  Note(call, scores ? "" : scores.error().message, out);
+  Note(call, scores ? "" : Cut(scores.error().message), out);
   if (scores) {
     for (const auto& [name, score] : *scores) asked.scores[name] += score;
   }
@@ -601,6 +607,7 @@ void Extenders::OnBinding(env::CallId id, const Call& call, const Answer& answer
   } else {
     failure = *read;
   }
+  failure = Cut(failure);
   const client::Outcome outcome = failure.empty() ? client::Outcome::kDone
                                   : sent          ? client::Outcome::kUnknown
                                                   : client::Outcome::kRefused;

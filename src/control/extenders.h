@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "client/client.h"
+#include "client/request.h"
 #include "control/binder.h"
 #include "control/extender_messages.h"
 #include "env/actor.h"
@@ -65,6 +66,8 @@ class Extenders {
   static constexpr size_t kWordsBytesMax = 256;
   static constexpr size_t kWordsOfVerdictMax = 64;
   static constexpr size_t kWordsMax = 4'096;
+  // What is told and kept of one failure: as much as an event holds.
+  static constexpr size_t kFailureBytesMax = client::kEventNoteBytesMax;
   // Questions to one extender that are under way: more wait here, and their time-outs don't run,
   // rather than for one of the connections to it (net::ClientOptions).
   static constexpr size_t kQuestionsMax = 16;
@@ -215,7 +218,7 @@ class Extenders {
   using Answer = Result<std::string_view>;
   void OnAnswer(env::CallId id, const Answer& answer, bool sent, env::Outbox& out);
   void OnLeft(const Call& call, const Answer& answer, env::Outbox& out);
-  void Failed(const Call& call, const Error& error);
+  void Failed(const Call& call, std::string failure);
   void OnPriorities(const Call& call, const Answer& answer, env::Outbox& out);
   void OnBinding(env::CallId id, const Call& call, const Answer& answer, bool sent,
                  env::Outbox& out);

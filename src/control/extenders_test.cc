@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/test_rig.h"
+#include "testing/hashes.h"
 
 namespace berth::control {
 namespace {
@@ -79,6 +80,13 @@ class ExtendersTest : public ::testing::Test {
   std::string Told(const std::string& uid = "u-p") {
     const auto waiting = rig_->scheduler.status().waiting(uid);
     return waiting ? fmt::format("{}: {}", waiting->reason, waiting->message.view()) : "";
+  }
+  // That an extender said much is to be seen nowhere.
+  void ExpectLittleTold() {
+    EXPECT_LE(Told().size(), Extenders::kFailureBytesMax + 100);
+    for (const std::string& log : rig_->logs) EXPECT_LE(log.size(), 1500u) << log.substr(0, 200);
+    for (const env::SendRequest& request : rig_->inbox)
+      EXPECT_LE(request.request.body.size(), 3000u) << request.request.target;
   }
   size_t LogsOf(std::string_view text) {
     return static_cast<size_t>(std::ranges::count_if(
@@ -194,6 +202,28 @@ TEST_F(ExtendersTest, EveryFailureIsToldAndThePodTriedAgain) {
               HasSubstr(R"(berth_extender_failures_total{extender="http://e/x",verb="filter"} 9)"));
 }
 
+std::string Much() { return std::string(size_t{1} << 20, 'x'); }
+
+// The log, each pod that waits and each write of its condition would have it.
+TEST_F(ExtendersTest, OfWhatOneSaysOfItsFailureLittleIsKeptAndTold) {
+  ExtenderOptions extender = Extender("e");
+  extender.prioritize_verb = "score";
+  Begin({extender});
+  SeePod();
+  for (const std::string& body : {fmt::format(R"({{"Error":"{}"}})", Much()),
+                                  fmt::format(R"({{"NodeNames":["{}"]}})", Much())}) {
+    Answer(Take("e"), body);
+    EXPECT_THAT(Told(), ::testing::EndsWith("xxx"));
+    ExpectLittleTold();
+    rig_->Pass(Duration::Seconds(10));
+    ExpectLittleTold();
+  }
+  Answer(Take("e"), std::string(kBoth));
+  Fail(Take("e"), env::CallFailure::kNotSent, Much());
+  EXPECT_EQ(LogsOf(R"(extender http://e/x: Post "http://e/x/score": xxx)"), 1u);
+  ExpectLittleTold();
+}
+
 // ---- Victims -----------------------------------------------------------------------------------
 
 class ExtendersAboutVictims : public ExtendersTest {
@@ -288,6 +318,13 @@ TEST_F(ExtendersAboutVictims, FailuresAreToldAndAnIgnorableOneIsAsIfItHadNotBeen
   Fill({ignorable});
   Answer(Take("i"), "3", 500);
   EXPECT_NE(Nominated(), "");
+}
+
+TEST_F(ExtendersAboutVictims, OfANodeThatNobodyKnowsLittleIsTold) {
+  Fill({Preempting("e")});
+  Answer(Take("e"), fmt::format(R"({{"NodeNameToMetaVictims":{{"{}":{{}}}}}})", Much()));
+  EXPECT_THAT(Told(), ::testing::EndsWith("xxx"));
+  ExpectLittleTold();
 }
 
 // Those that wait have all of their time-out left.
@@ -545,7 +582,7 @@ TEST_F(BindingExtendersTest, ASilentOnesFateIsRead) {
 
 TEST_F(BindingExtendersTest, AnErrorIsToldAndThePodTriedAgainOnceItIsReadUnbound) {
   Answer(Decide(), R"({"Error":"no licence"})");
-  EXPECT_EQ(Told(), "SchedulerError: binding rejected: no licence");
+  EXPECT_EQ(Told(), "SchedulerError: no licence");
   Read("");
   EXPECT_EQ(rig_->Held("n1"), 0);
   EXPECT_EQ(Take("e").call.value, 0u);
@@ -556,11 +593,20 @@ TEST_F(BindingExtendersTest, AnErrorIsToldAndThePodTriedAgainOnceItIsReadUnbound
 TEST_F(BindingExtendersTest, WhatWasNotSentIsRefusedAndTriedAfterABackoff) {
   Fail(Decide(), env::CallFailure::kNotSent, "connection refused");
   EXPECT_EQ(Told(),
-            R"(SchedulerError: binding rejected: Post "http://e/x/bind": connection refused)");
+            R"(SchedulerError: Post "http://e/x/bind": connection refused)");
   EXPECT_EQ(TakeRead().call.value, 0u);
   EXPECT_EQ(Take("e").call.value, 0u);
   rig_->Pass(Duration::Seconds(2));
   EXPECT_EQ(Take("e").request.target, "/x/bind");
+}
+
+TEST_F(BindingExtendersTest, OfWhatOneSaysOfItsFailureLittleIsKeptAndTold) {
+  Answer(Decide(), fmt::format(R"({{"Error":"{}"}})", Much()));
+  EXPECT_THAT(Told(), ::testing::EndsWith("xxx"));
+  ExpectLittleTold();
+  Fail(Decide(), env::CallFailure::kNotSent, Much());
+  EXPECT_THAT(Told(), ::testing::EndsWith("xxx"));
+  ExpectLittleTold();
 }
 
 TEST_F(BindingExtendersTest, OfAnIgnorableOneThatFailsTheApiServerBinds) {
@@ -586,7 +632,7 @@ TEST_F(BindingExtendersTest, OneThatHangsStopsNobodyElse) {
   }
   EXPECT_EQ(rig_->scheduler.extenders()->bindings_count(), Extenders::kBindingsMax);
   EXPECT_EQ(Told(fmt::format("held-{}", kPods - 1)),
-            "SchedulerError: binding rejected: 512 bindings by extender http://e/x are under way");
+            "SchedulerError: 512 bindings by extender http://e/x are under way");
   EXPECT_EQ(LogsOf("512 bindings by extender http://e/x are under way"), 2u)
       << "the extender's trouble, and the pod's for those who look closer";
   std::string other = PodJson({.version = ++version_});
@@ -647,6 +693,33 @@ TEST(ExtendersBoundsTest, WordsAreBounded) {
   const model::ExternalVerdict fact = extenders.FactOf(verdict, Instant{}, vocabulary);
   EXPECT_EQ(std::ranges::count_if(fact.nodes, [](const auto& node) { return node.why.valid(); }),
             64);
+}
+
+// Goal: what is refused by one is held in few bytes while the next is asked. Method: answers that
+// differ behind those, and by the last of them.
+TEST(ExtendersBoundsTest, WordsAreCutBeforeTheyAreKept) {
+  const auto hash_after = [](const std::string& why) {
+    Extenders extenders({Extender("a"), Extender("b")});
+    env::Outbox out;
+    extenders.ObservePod("u", Bytes("{}"), 3);
+    extenders.Ask({.uid = "u", .number = 1, .nodes = {"n1", "n2", "n3"}}, out);
+    extenders.Handle(
+        Instant{},
+        env::Response{
+            .call = std::get<env::SendRequest>(out[0]).call,
+            .response =
+                {.status = 200,
+                 .headers = {},
+                 .body = Bytes(fmt::format(
+                     R"({{"NodeNames":["n1"],"FailedNodes":{{"n2":"{0}"}},"FailedAndUnresolvableNodes":{{"n3":"{0}"}}}})",
+                     why))}},
+        out);
+    EXPECT_EQ(extenders.asked_count(), 1u);
+    return testing::StateHash(extenders);
+  };
+  const std::string kept(Extenders::kWordsBytesMax, 'x');
+  EXPECT_EQ(hash_after(kept + "more"), hash_after(kept + "else"));
+  EXPECT_NE(hash_after(kept), hash_after(kept.substr(1) + "y"));
 }
 
 // What more is to be bound by an ignorable one is the API server's; questions and bindings share no

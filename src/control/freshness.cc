@@ -37,7 +37,9 @@ bool FreshnessBarrier::OnCallDone(Instant now, const client::CallDone& done,
   if (done.call.value == 0 || at == behind_.end()) return false;
   at->call = 0;
   at->at = now + kPatience;
-  if (done.outcome == client::Outcome::kGone) at->absent = true;
+  if (done.outcome == client::Outcome::kGone ||
+      client.watch(at->watch).MeansAbsent(done.response.status))
+    at->absent = true;
   if (done.outcome != client::Outcome::kDone) {
     std::string text =
         fmt::format("decisions wait: the version of {} can't be had: {}",

@@ -45,7 +45,7 @@ class FreshnessBarrier {
     uint64_t call = 0;        // That asks for the version; 0: none is under way.
     std::string version;      // What is to be reached; empty: not known yet.
     Instant at = Instant{0};  // When to ask, or to list, if it is not reached by then.
-    bool absent = false;      // The server doesn't know the collection.
+    bool absent = false;      // The server doesn't know it, or doesn't show it.
     bool lists = false;       // It is listed again.
   };
   void Ask(Instant now, Behind& behind, client::Client& client, env::Outbox& out);

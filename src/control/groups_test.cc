@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "control/test_rig.h"
 
@@ -342,14 +344,29 @@ TEST(Groups, AWriteInConflictIsMadeOfTheNextVersionOrAgainLater) {
   EXPECT_TRUE(Says(rig.TakeOf("/podgroups/g"), R"("resourceVersion":"117")"));
 }
 
+// Less and less often; after one that is done it begins anew.
 TEST(Groups, AWriteThatWasRefusedIsTriedAgainLater) {
   Rig rig(Placing());
   rig.Start({}, {NodeJson("n1", 11)});
   rig.Event("groups", "ADDED", GroupJson("g1", 112, 1));
-  rig.Answer(rig.TakeOf("/podgroups/g"), 422, "{}");
-  EXPECT_EQ(rig.TakeOf("/podgroups/g").call.value, 0u);
-  rig.Pass(Duration::Seconds(11));
-  EXPECT_TRUE(Says(rig.TakeOf("/podgroups/g"), R"("resourceVersion":"112")"));
+  env::SendRequest write = rig.TakeOf("/podgroups/g");
+  const auto refuse = [&](const std::vector<int64_t>& waits) {
+    for (const int64_t seconds : waits) {
+      rig.Answer(write, 422, "{}");
+      rig.Pass(Duration::Seconds(seconds - 1));
+      EXPECT_EQ(rig.TakeOf("/podgroups/g").call.value, 0u);
+      rig.Pass(Duration::Seconds(1));
+      write = rig.TakeOf("/podgroups/g");
+      EXPECT_NE(write.call.value, 0u) << "after " << seconds << " s";
+    }
+  };
+  refuse({10, 20});
+  EXPECT_TRUE(Says(write, R"("resourceVersion":"112")"));
+  rig.Answer(write, 200, "{}");
+  rig.Event("groups", "MODIFIED", GroupJson("g1", 117, 1));
+  write = rig.TakeOf("/podgroups/g");
+  EXPECT_TRUE(Says(write, R"("resourceVersion":"117")"));
+  refuse({10, 20, 40, 80, 160, 300, 300});
 }
 
 // A group's class decides who goes first, whenever the class comes.

@@ -90,6 +90,8 @@ class LeaderElection {
   // Who holds the lease, as it was seen last.
   [[nodiscard]] const std::string& holder() const { return record_.holder; }
   [[nodiscard]] const LeaderElectionOptions& options() const { return options_; }
+  // Empty: it was not seen.
+  [[nodiscard]] const std::string& lease_uid() const { return uid_; }
   // How often it began to lead.
   [[nodiscard]] uint64_t terms() const { return terms_; }
   // When Handle(Tick) is wanted. Never() for nothing.

@@ -10,6 +10,10 @@ void MetricsWriter::Value(std::string_view series, uint64_t value) {
   text_ += fmt::format("{} {}\n", series, value);
 }
 
+void MetricsWriter::Decimal(std::string_view series, int64_t value, int64_t scale) {
+  text_ += fmt::format("{} {}\n", series, DecimalOf(value, scale));
+}
+
 void MetricsWriter::Counter(std::string_view name, std::string_view help, uint64_t value) {
   Family(name, "counter", help);
   Value(name, value);
@@ -32,8 +36,18 @@ void MetricsWriter::Buckets(std::string_view name, std::string_view labels,
     Value(fmt::format("{}_bucket{{{}{}le=\"{}\"}}", name, labels, comma, bound), count);
   }
   const std::string braces = labels.empty() ? "" : fmt::format("{{{}}}", labels);
-  text_ += fmt::format("{}_sum{} {}\n", name, braces, DecimalOf(sum, scale));
+  Decimal(fmt::format("{}_sum{}", name, braces), sum, scale);
   Value(fmt::format("{}_count{}", name, braces), count);
+}
+
+std::string MetricsWriter::Escaped(std::string_view value) {
+  std::string text;
+  text.reserve(value.size());
+  for (const char c : value) {
+    if (c == '"' || c == '\\' || c == '\n') text += '\\';
+    text += c == '\n' ? 'n' : c;
+  }
+  return text;
 }
 
 std::string MetricsWriter::DecimalOf(int64_t value, int64_t scale) {

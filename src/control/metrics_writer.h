@@ -20,6 +20,8 @@ class MetricsWriter {
   // Before its series. `type`: counter, gauge or histogram.
   void Family(std::string_view name, std::string_view type, std::string_view help);
   void Value(std::string_view series, uint64_t value);
+  // value / scale.
+  void Decimal(std::string_view series, int64_t value, int64_t scale);
   void Counter(std::string_view name, std::string_view help, uint64_t value);
   void Gauge(std::string_view name, std::string_view help, uint64_t value);
   // The series of a histogram whose bounds double from `first`; `scale` of its unit is one.
@@ -30,6 +32,8 @@ class MetricsWriter {
   void Buckets(std::string_view name, std::string_view labels, std::span<const int64_t> bounds,
                std::span<const uint64_t> counts, std::pair<int64_t, int64_t> sum_and_scale);
   std::string Take() { return std::move(text_); }
+  // A label's value as it stands between quotes, of what may hold anything.
+  [[nodiscard]] static std::string Escaped(std::string_view value);
 
  private:
   // value / scale with as many digits as it takes.

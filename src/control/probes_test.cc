@@ -118,7 +118,8 @@ TEST(Probes, WhoIsToStopIsNotReady) {
 
 TEST(Metrics, AreNamedAndDividedAsKubeSchedulers) {
   SchedulerOptions options;
-  options.leader_election = LeaderElectionOptions{.identity = "a"};
+  // Whatever the lease is called.
+  options.leader_election = LeaderElectionOptions{.identity = "a", .name = "berth"};
   Rig standby(options);
   standby.Start({}, {NodeJson("n1", 1)});
   EXPECT_NE(
@@ -145,6 +146,9 @@ TEST(Metrics, AreNamedAndDividedAsKubeSchedulers) {
         "scheduler_pending_pods{queue=\"backoff\"} 0\n",
         "scheduler_pending_pods{queue=\"gated\"} 1\n",
         "scheduler_pending_pods{queue=\"unschedulable\"} 1\n",
+        "scheduler_queue_incoming_pods_total{event=\"UnschedulablePodAdd\",queue=\"active\"} 2\n",
+        "scheduler_queue_incoming_pods_total{event=\"storage.k8s.io/CSINodeUpdate\","
+        "queue=\"active\"} 0\n",
         "scheduler_cache_size{type=\"nodes\"} 1\n",
         "scheduler_cache_size{type=\"pods\"} 2\n",
         "scheduler_scheduling_attempt_duration_seconds_bucket{profile=\"default-scheduler\","
@@ -181,6 +185,107 @@ TEST(Metrics, ABindingThatIsRefusedTookItsTimeToo) {
                          "0.003\n"),
             std::string::npos)
       << metrics;
+  // It is tried again when its backoff is over.
+  EXPECT_NE(metrics.find("scheduler_queue_incoming_pods_total{event=\"ScheduleAttemptFailure\","
+                         "queue=\"backoff\"} 1\n"),
+            std::string::npos)
+      << metrics;
+  const std::string backoff = "scheduler_pending_pods{queue=\"backoff\"} ";
+  EXPECT_NE(metrics.find(backoff + "1\n"), std::string::npos) << metrics;
+  rig.Pass(Duration::Minutes(1));
+  EXPECT_NE(rig.Get("/metrics").find(backoff + "0\n"), std::string::npos);
+}
+
+// Goal: from 15 on attempts are told together, as kube-scheduler's getAttemptsLabel has it. Method:
+// all of a pod's bindings but the last are refused.
+TEST(Metrics, TellAttemptsUpToFourteen) {
+  for (const auto& [attempts, label] : {std::pair{14, "14"}, {15, "15+"}, {16, "15+"}}) {
+    Rig rig;
+    rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+    for (int i = 1; i < attempts; ++i) {
+      rig.Answer(rig.TakeBinding(), 422, R"({"kind":"Status","status":"Failure","code":422})");
+      rig.Pass(Duration::Minutes(1));
+    }
+    rig.Answer(rig.TakeBinding(), 201, "");
+    const std::string metrics = rig.Get("/metrics");
+    EXPECT_NE(
+        metrics.find(fmt::format(
+            "scheduler_pod_scheduling_sli_duration_seconds_count{{attempts=\"{}\"}} 1\n", label)),
+        std::string::npos)
+        << attempts << metrics;
+  }
+}
+
+// Goal: who has gates is refused by their plugin, as long as it has them and is there.
+TEST(Metrics, GatesRefuseAsLongAsTheyAreThere) {
+  const auto gated = [](int version) {
+    return PodJson({.name = "g",
+                    .uid = "u-g",
+                    .version = version,
+                    .cpu_milli = 9'000,
+                    .extra_spec = R"(,"schedulingGates":[{"name":"x"}])"});
+  };
+  const std::string series =
+      "scheduler_unschedulable_pods{plugin=\"SchedulingGates\",profile=\"default-scheduler\"} ";
+  Rig rig;
+  rig.Start({gated(10), PodJson({.name = "h",
+                                 .uid = "u-h",
+                                 .scheduler = "another",
+                                 .extra_spec = R"(,"schedulingGates":[{"name":"x"}])"})},
+            {NodeJson("n1", 1)});
+  EXPECT_NE(rig.Get("/metrics").find(series + "1\n"), std::string::npos) << rig.Get("/metrics");
+  EXPECT_EQ(rig.Get("/metrics").find("profile=\"another\""), std::string::npos);
+  rig.Event("pods", "MODIFIED",
+            PodJson({.name = "g", .uid = "u-g", .version = 101, .cpu_milli = 9'000}));
+  EXPECT_EQ(rig.Get("/metrics").find(series), std::string::npos) << rig.Get("/metrics");
+  Rig again;
+  again.Start({gated(10)}, {NodeJson("n1", 1)});
+  EXPECT_NE(again.Get("/metrics").find(series + "1\n"), std::string::npos);
+  again.Event("pods", "DELETED", gated(101));
+  EXPECT_EQ(again.Get("/metrics").find(series), std::string::npos) << again.Get("/metrics");
+}
+
+// Goal: members of a gang that lacks others stand in no line, and wait all the same; who fits
+// nowhere beside them counts once.
+TEST(Metrics, CountWhoWaitsForItsGangAsUnschedulable) {
+  const auto member = [](const std::string& name) {
+    return PodJson({.name = name,
+                    .uid = "u-" + name,
+                    .extra_meta = R"(,"annotations":{"scheduling.k8s.io/group-name":"g"})"});
+  };
+  SchedulerOptions options;
+  options.groups = true;
+  Rig rig(options);
+  rig.Start(
+      {member("a"), member("b"), PodJson({.name = "big", .uid = "u-big", .cpu_milli = 9'000})},
+      {NodeJson("n1", 1)});
+  rig.Event("groups", "ADDED",
+            R"({"kind":"PodGroup","apiVersion":"scheduling.volcano.sh/v1beta1","metadata":{)"
+            R"("name":"g","namespace":"ns","uid":"g1","resourceVersion":"112"},)"
+            R"("spec":{"minMember":3},"status":{"phase":"Pending"}})");
+  const std::string metrics = rig.Get("/metrics");
+  EXPECT_NE(metrics.find("scheduler_pending_pods{queue=\"unschedulable\"} 3\n"), std::string::npos)
+      << metrics;
+}
+
+// Goal: a pod of ours that asks for what berth does not do waits like one that fits nowhere.
+TEST(Metrics, CountWhoCannotBeHonouredAsUnschedulable) {
+  const std::string claims = R"(,"resourceClaims":[{"name":"gpu","resourceClaimName":"c"}])";
+  const std::string gates = R"(,"schedulingGates":[{"name":"x"}])";
+  Rig rig;
+  rig.Start({PodJson({.extra_spec = claims}),
+             PodJson({.name = "g", .uid = "u-g", .extra_spec = claims + gates}),
+             PodJson({.name = "h", .uid = "u-h", .scheduler = "another", .extra_spec = claims})},
+            {NodeJson("n1", 1)});
+  const std::string metrics = rig.Get("/metrics");
+  for (const std::string_view line : {"scheduler_pending_pods{queue=\"active\"} 0\n",
+                                      "scheduler_pending_pods{queue=\"gated\"} 1\n",
+                                      "scheduler_pending_pods{queue=\"unschedulable\"} 1\n"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
+  }
+  rig.Event("pods", "DELETED", PodJson({.version = 101, .extra_spec = claims}));
+  EXPECT_NE(rig.Get("/metrics").find("scheduler_pending_pods{queue=\"unschedulable\"} 0\n"),
+            std::string::npos);
 }
 
 // Goal: a binding whose answer is lost is counted as any other once it is known what became of it,

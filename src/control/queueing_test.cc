@@ -192,7 +192,8 @@ TEST(QueueingMetrics, TellWhyPodsCameAndWhoRefusesThem) {
   const auto has = [&](const std::string& series) {
     return cluster.Metrics().contains(series + "\n");
   };
-  EXPECT_TRUE(has(R"(scheduler_queue_incoming_pods_total{event="PodAdd",queue="active"} 2)"));
+  EXPECT_TRUE(
+      has(R"(scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2)"));
   EXPECT_TRUE(
       has(R"(scheduler_unschedulable_pods{plugin="NodeAffinity",profile="default-scheduler"} 1)"))
       << cluster.Metrics();

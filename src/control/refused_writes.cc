@@ -14,12 +14,13 @@ std::optional<std::string> RefusedWrites::Note(Instant now, const client::CallDo
   const Kind kind(access.verb, access.resource);
   Counts& counts = counts_[kind];
   ++(unknown ? counts.unknown : counts.refused);
-  if (unknown) return std::nullopt;
+  // That there was no answer is told of the server as a whole.
+  if (unknown && status == 0) return std::nullopt;
   const auto [told, first] = told_.try_emplace(kind, now);
   if (!first && now < told->second + kTellEvery) return std::nullopt;
   told->second = now;
-  return fmt::format("{} {}: refused ({}): {}", kind.first, kind.second, status,
-                     client::WhyOf(done));
+  return fmt::format("{} {}: {} ({}): {}", kind.first, kind.second, unknown ? "failed" : "refused",
+                     status, client::WhyOf(done));
 }
 
 }  // namespace berth::control

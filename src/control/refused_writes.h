@@ -27,7 +27,8 @@ class RefusedWrites {
   using Kind = std::pair<std::string, std::string>;
 
   // Notes a call that has ended. A line for the log where one is due. What was never sent, is
-  // throttled or forbidden by a budget (429), in conflict, or about what is gone, is none of these.
+  // throttled or forbidden by a budget (429), in conflict, or about what is gone, is none of these;
+  // one without an answer is counted.
   std::optional<std::string> Note(Instant now, const client::CallDone& done);
 
   [[nodiscard]] const std::map<Kind, Counts>& counts() const { return counts_; }

@@ -53,10 +53,21 @@ TEST(RefusedWrites, WhatNeedsNobodysHelpIsNotTold) {
   EXPECT_EQ(writes.Note(now, Done(env::Method::kDelete, pod, 404, client::Outcome::kGone)),
             std::nullopt);
   EXPECT_TRUE(writes.counts().empty());
-  // Of these it is known alone how many there were.
-  EXPECT_EQ(writes.Note(now, Done(env::Method::kDelete, pod, 500, client::Outcome::kUnknown)),
+  // That there is no answer at all is told of the server, not of each kind.
+  EXPECT_EQ(writes.Note(now, Done(env::Method::kDelete, pod, 0, client::Outcome::kUnknown)),
             std::nullopt);
   EXPECT_EQ(writes.counts().at({"delete", "pods"}).unknown, 1U);
+}
+
+// A webhook that is down fails each write so.
+TEST(RefusedWrites, WhatTheServerFailsToDoIsTold) {
+  RefusedWrites writes;
+  const client::CallDone binding = Done(env::Method::kPost, "/api/v1/namespaces/ns/pods/p/binding",
+                                        500, client::Outcome::kUnknown);
+  EXPECT_TRUE(writes.Note(Instant::FromSeconds(1'000), binding)
+                  ->starts_with("create pods/binding: failed (500): "));
+  EXPECT_EQ(writes.Note(Instant::FromSeconds(1'001), binding), std::nullopt);
+  EXPECT_EQ(writes.counts().at({"create", "pods/binding"}).unknown, 2U);
 }
 
 }  // namespace

@@ -59,6 +59,16 @@ std::string_view WordOf(model::GroupBar bar) {
   return "";
 }
 
+bool Waits(const api::Pod& pod) {
+  return pod.node_name.empty() && pod.phase != "Succeeded" && pod.phase != "Failed" &&
+         !pod.meta.deletion_time;
+}
+
+// As kube-scheduler words it.
+std::string BindingText(const client::ApiStatus& status) {
+  return fmt::format(R"(running Bind plugin "DefaultBinder": {})", status.message);
+}
+
 std::string NotHonoured(const api::Pod& pod) {
   return fmt::format("{} can't be honoured by this scheduler yet", Join(pod.spec->unsupported));
 }
@@ -83,13 +93,18 @@ Scheduler::Scheduler(SchedulerOptions options)
   }
   if (options_.groups || options_.quota) {
     classes_ = client_.Watch(
-        {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"}});
+        {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"},
+         .may_be_absent = !options_.quota,  // A queued Job's priority is by them alone.
+         .if_forbidden = "the priorityClassName of PodGroups counts for nothing"});
   }
   if (options_.groups) {
-    podgroups_ = client_.Watch({.resource = PodGroups(), .may_be_absent = true});
+    podgroups_ = client_.Watch({.resource = PodGroups(),
+                                .may_be_absent = true,
+                                .if_forbidden = "pods that name a PodGroup are not placed"});
     queues_ = client_.Watch(
         {.resource = {.group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "queues"},
-         .may_be_absent = true});
+         .may_be_absent = true,
+         .if_forbidden = "PodGroups of another Queue than default are not placed"});
   }
   if (options_.volumes) volumes_.emplace(client_, options_.bind_within);
   if (options_.spread_defaults) spread_defaults_.emplace(client_);
@@ -305,7 +320,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     return;
   }
   auto pod = decoder_.Pod(event.object.view());
-  if (!pod) return KeepUnread(event, pod.error().message, env::LogLevel::kError, out);
+  if (!pod) return RefuseInPart(event, pod.error().message, out);
   if (pod->spec->scheduler_name.empty())
     pod->spec.Edit().scheduler_name = options_.scheduler_names.front();
   const bool mine = ours(pod->spec->scheduler_name);
@@ -399,7 +414,8 @@ void Scheduler::PumpVolumes(Instant now, env::Outbox& out) {
   for (const auto& [attempt, code, message] : ended.refused) {
     Apply(model::BindOutcome{
         .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kRefused, .code = code, .at = now});
-    ToldRefused(attempt, fmt::format("binding volumes: {}", message), code, out);
+    ToldRefused(attempt, fmt::format(R"(running PreBind plugin "VolumeBinding": {})", message),
+                code, out);
     FollowUp(engine_.state().FindPod(attempt.pod.uid));
   }
   ApplyAssumed(out);
@@ -421,9 +437,19 @@ void Scheduler::Withdraw(Instant now, std::string_view uid, env::Outbox& out) {
 void Scheduler::Refuse(const client::ObjectEvent& event, const api::Pod& pod,
                        const std::string& message, env::LogLevel level, env::Outbox& out) {
   KeepUnread(event, message, level, out);
-  if (!ours(pod.spec->scheduler_name) || !pod.node_name.empty()) return;
+  if (!Waits(pod)) return status_.Forget(event.uid);
+  if (!ours(pod.spec->scheduler_name)) return;
   status_.Observe(pod);
   status_.Want(pod.meta.uid, {.reason = kSchedulerError, .message = Bytes(message)});
+}
+
+// Whose it is may be readable all the same. What the message quotes can be of any length.
+void Scheduler::RefuseInPart(const client::ObjectEvent& event, std::string_view message,
+                             env::Outbox& out) {
+  const std::string told(client::CutUtf8(message, client::kEventNoteBytesMax));
+  const api::Pod part = decoder_.PodInPart(event.object.view());
+  if (part.meta.uid != event.uid) return KeepUnread(event, told, env::LogLevel::kError, out);
+  Refuse(event, part, told, env::LogLevel::kError, out);
 }
 
 // It is told of once, and read again when it changes or nodes name more resources.
@@ -825,7 +851,8 @@ void Scheduler::ToldRefused(const Binder::Attempt& attempt, const std::string& t
   Say(out, told_once ? env::LogLevel::kDebug : env::LogLevel::kWarning,
       fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
                   attempt.node, text, code));
-  status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(text)});
+  const std::string told(client::CutUtf8(text, client::kEventNoteBytesMax));
+  status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(told)});
 }
 
 void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox& out) {
@@ -845,8 +872,9 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
                         result.outcome->outcome != model::WriteOutcome::kNotSent;
     if (failed) metrics_.BindFailed(now, attempt.pod.uid, attempt.scheduler_name);
     if (result.outcome->outcome == model::WriteOutcome::kRefused) {
-      ToldRefused(attempt, fmt::format("binding rejected: {}", result.status.message),
-                  result.status.code, out);
+      const std::string text =
+          attempt.by_extender ? result.status.message : BindingText(result.status);
+      ToldRefused(attempt, text, result.status.code, out);
     }
     return FollowUp(engine_.state().FindPod(attempt.pod.uid));
   }
@@ -860,6 +888,9 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
   if (came_true) metrics_.Bound(now, attempt.pod.uid, attempt.scheduler_name);
   Learn(now, result.object, out);
   Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
+  // An extender's trouble was told as it came.
+  if (pod && pod->meta.uid == attempt.pod.uid && Waits(*pod) && !attempt.by_extender)
+    ToldRefused(attempt, BindingText(result.status), result.status.code, out);
   if (!came_true) return;
   ++counters_.scheduled;
   status_.Scheduled(
@@ -877,6 +908,9 @@ void Scheduler::ReadPods(Instant now, env::Outbox& out) {
   }
 }
 
+// Where it has more to look at than one step should take.
+constexpr Duration kWatchdogGoesOn = Duration::Seconds(1);
+
 void Scheduler::Watchdog(Instant now, env::Outbox& out) {
   watchdog_due_ = false;
   const uint64_t drops = status_.counters().events_dropped;
@@ -891,6 +925,10 @@ void Scheduler::Watchdog(Instant now, env::Outbox& out) {
     ReadAgain(now, out);
   }
   engine_.CheckWakes(now);
+  if (engine_.checks_remain()) {
+    watchdog_due_ = true;
+    next_watchdog_ = now + kWatchdogGoesOn;
+  }
   // What attempts and refreshes found since the last time, too.
   const uint64_t missed = engine_.counters().missed_wakes;
   if (missed > missed_wakes_told_) {

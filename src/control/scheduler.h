@@ -215,6 +215,7 @@ class Scheduler final : public env::Actor {
   // A refusal's `level`: whose business it is, the user's (kInfo) or the operator's.
   void Refuse(const client::ObjectEvent& event, const api::Pod& pod, const std::string& message,
               env::LogLevel level, env::Outbox& out);
+  void RefuseInPart(const client::ObjectEvent& event, std::string_view message, env::Outbox& out);
   void KeepUnread(const client::ObjectEvent& event, std::string message, env::LogLevel level,
                   env::Outbox& out);
   void ReadAgain(Instant now, env::Outbox& out);

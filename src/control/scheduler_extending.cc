@@ -95,7 +95,7 @@ void Scheduler::OnExtendersBinding(Instant now, const Extenders::Bound& bound, e
   if (!result) return;
   if (!bound.message.empty() && result->outcome &&
       result->outcome->outcome == model::WriteOutcome::kUnknown) {
-    ToldRefused(result->attempt, fmt::format("binding rejected: {}", bound.message), 0, out);
+    ToldRefused(result->attempt, bound.message, 0, out);
   }
   OnBinding(now, *result, out);
 }

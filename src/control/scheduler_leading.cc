@@ -29,6 +29,13 @@ void Scheduler::Elect(Instant now, const env::Input& input, env::Outbox& out) {
     return;
   }
   barrier_.Begin(now, client_, out);
+  const LeaderElectionOptions& lease = election_->options();
+  status_.BecameLeader(now,
+                       {.namespace_name = lease.namespace_name,
+                        .name = lease.name,
+                        .uid = election_->lease_uid(),
+                        .resource_version = {}},
+                       lease.identity);
 }
 
 // Nothing that was decided leaves any more. What becomes of what has left is heard still.

@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "control/scheduler.h"
 #include "control/test_rig.h"
@@ -163,6 +167,132 @@ TEST(Leading, TheBarrierStandsWhileTheServerDoesNotAnswer) {
   EXPECT_FALSE(rig.scheduler.may_write());
   PassBarrier(rig);
   EXPECT_NE(rig.TakeBinding().call.value, 0u);
+}
+
+// The rights of system:kube-scheduler. What is asked of these kinds is answered 403.
+bool IsForbidden(std::string_view target) {
+  return target.contains("/priorityclasses") || target.contains("/scheduling.volcano.sh/");
+}
+
+constexpr std::string_view kForbidden = R"({"kind":"Status","code":403,"message":"no right"})";
+
+// Answers all that waits but writes and the lease, as Rig::Start does.
+void AnswerReads(Rig& rig, const std::vector<std::string>& pods,
+                 const std::function<bool(std::string_view)>& forbidden) {
+  std::deque<env::SendRequest> others;
+  while (!rig.inbox.empty()) {
+    const env::SendRequest sent = rig.Take();
+    const std::string& target = sent.request.target;
+    const std::string kind = Rig::KindOf(target);
+    if (sent.request.method != env::Method::kGet || target.contains("/leases")) {
+      others.push_back(sent);
+    } else if (forbidden(target)) {
+      rig.Answer(sent, 403, std::string(kForbidden));
+    } else if (sent.stream) {
+      rig.streams[kind] = sent.call;
+      rig.Answer(sent, 200, "");
+    } else {
+      rig.Answer(sent, 200,
+                 kind == "pods"    ? ListJson(pods)
+                 : kind == "nodes" ? ListJson({NodeJson("n1", 1)})
+                                   : ListJson({}));
+    }
+  }
+  rig.inbox = std::move(others);
+  rig.Settle();
+}
+
+size_t CountOf(const Rig& rig, std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      rig.logs, [&](const std::string& line) { return line.contains(text); }));
+}
+
+// Goal: with kube-scheduler's own rights pods are placed; only what the missing ones are for waits,
+// and they may be given later. Method: PodGroups, Queues and PriorityClasses are answered 403, the
+// barrier's questions too.
+TEST(Leading, WithTheRightsOfKubeSchedulerPodsArePlaced) {
+  SchedulerOptions options = WithElection();
+  options.groups = true;
+  Rig rig(std::move(options));
+  const std::string member =
+      PodJson({.name = "m",
+               .uid = "u-m",
+               .version = 11,
+               .extra_meta = R"(,"annotations":{"scheduling.k8s.io/group-name":"g"})"});
+  const std::vector<std::string> pods = {PodJson({}), member};
+  rig.Tick();
+  AnswerReads(rig, pods, IsForbidden);
+  EXPECT_TRUE(rig.scheduler.synced());
+  EXPECT_EQ(rig.Get("/readyz"), "ok");
+  GetLease(rig);
+  AnswerReads(rig, pods, IsForbidden);
+  EXPECT_TRUE(rig.scheduler.may_write());
+  const env::SendRequest binding = rig.TakeBinding();
+  EXPECT_TRUE(binding.request.target.contains("/pods/p/"));
+  rig.Answer(binding, 201, "");
+  rig.Settle();
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_TRUE(
+      rig.TakeOf("/pods/m/status").request.body.view().contains("PodGroup ns/g does not exist"));
+  // Each is told once, however often it is asked for.
+  for (int i = 0; i < 60; ++i) {
+    rig.Pass(Duration::Seconds(1));
+    AnswerReads(rig, pods, IsForbidden);
+    const env::SendRequest renewal = rig.TakeOf("/leases");
+    if (renewal.call.value != 0) rig.Answer(renewal, 200, LeaseOf("a", std::to_string(i)));
+  }
+  EXPECT_EQ(rig.Get("/readyz"), "ok");
+  for (const std::string_view line :
+       {"no right to list and watch priorityclasses.scheduling.k8s.io: without it the "
+        "priorityClassName of PodGroups counts for nothing: no right (403)",
+        "no right to list and watch podgroups.scheduling.volcano.sh: without it pods that name a "
+        "PodGroup are not placed: no right (403)",
+        "no right to list and watch queues.scheduling.volcano.sh: without it PodGroups of another "
+        "Queue than default are not placed: no right (403)"}) {
+    EXPECT_EQ(CountOf(rig, line), 1u) << line;
+  }
+  EXPECT_EQ(CountOf(rig, "can't be had"), 0u);
+  // The right is given.
+  for (int i = 0; i < 31; ++i) {
+    rig.Pass(Duration::Seconds(1));
+    AnswerReads(rig, pods, [](std::string_view) { return false; });
+    const env::SendRequest renewal = rig.TakeOf("/leases");
+    if (renewal.call.value != 0) rig.Answer(renewal, 200, LeaseOf("a", "b" + std::to_string(i)));
+  }
+  ASSERT_TRUE(rig.scheduler.may_write());
+  rig.Event("groups", "ADDED",
+            R"({"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":)"
+            R"({"name":"g","namespace":"ns","uid":"g1","resourceVersion":"112"},)"
+            R"("spec":{"minMember":1}})");
+  EXPECT_TRUE(rig.TakeBinding().request.target.contains("/pods/m/"));
+}
+
+// Goal: nothing is decided without what quota is given out by. Method: which kind is refused, with
+// and without quota, and whether the scheduler waits for it.
+TEST(Leading, WhatIsNeededIsWaitedForThoughItIsRefused) {
+  struct Row {
+    bool quota;
+    std::string_view kind;
+    bool synced;
+  };
+  for (const auto& [quota, kind, synced] :
+       {Row{false, "/priorityclasses", true}, Row{true, "/priorityclasses", false},
+        Row{true, "/podgroups", true}, Row{true, "/clusterqueues", false},
+        Row{true, "/workloads", false}, Row{true, "/limitranges", false},
+        Row{false, "/nodes", false}, Row{false, "/poddisruptionbudgets", false}}) {
+    SCOPED_TRACE(fmt::format("{} {}", quota, kind));
+    SchedulerOptions options;
+    options.groups = true;
+    options.quota = quota;
+    options.engine.preemption = true;
+    Rig rig(std::move(options));
+    rig.Tick();
+    for (int i = 0; i < 5; ++i) {
+      AnswerReads(rig, {}, [&](std::string_view target) { return target.contains(kind); });
+      EXPECT_EQ(rig.scheduler.synced(), synced);
+      rig.Pass(Duration::Seconds(1));
+    }
+  }
 }
 
 // D12: of two bindings one has left when the lease ends; the other never leaves.

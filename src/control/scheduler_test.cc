@@ -163,6 +163,23 @@ TEST(Scheduler, AnUnknownBindingThatWasNotAppliedIsDecidedAnew) {
   EXPECT_EQ(rig.Held("n1"), 500);
 }
 
+// A webhook that is down fails each binding so, for as long as it is.
+TEST(Scheduler, ABindingThatCameToNothingIsTold) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  rig.Answer(rig.TakeBinding(), 500,
+             R"({"kind":"Status","message":"failed calling webhook","code":500})");
+  EXPECT_EQ(rig.scheduler.counters().errors, 0u) << "it may have come true";
+  rig.Answer(rig.TakeOf("/pods/p"), 200, PodJson({}));
+  rig.Settle();
+  EXPECT_EQ(rig.scheduler.counters().errors, 1u);
+  const env::SendRequest told = rig.TakeOf("/status");
+  for (const std::string_view text :
+       {R"(running Bind plugin \"DefaultBinder\": failed calling webhook)", "SchedulerError"}) {
+    EXPECT_TRUE(told.request.body.view().contains(text)) << told.request.body.view();
+  }
+}
+
 // D18, C02: the pod was deleted and made again with its name while its binding was on its way.
 TEST(Scheduler, ARecreatedPodIsAnotherPod) {
   Rig rig;
@@ -202,9 +219,9 @@ TEST(Scheduler, ARefusedBindingIsToldAndTriedAgainLater) {
              R"({"kind":"Status","message":"bindings are forbidden","code":403})");
   rig.Settle();
   EXPECT_EQ(rig.Held("n1"), 0);
-  EXPECT_NE(
-      rig.TakeOf("/status").request.body.view().find("binding rejected: bindings are forbidden"),
-      std::string_view::npos);
+  EXPECT_NE(rig.TakeOf("/status").request.body.view().find(
+                R"(running Bind plugin \"DefaultBinder\": bindings are forbidden)"),
+            std::string_view::npos);
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
   rig.Pass(Duration::Seconds(20));
   EXPECT_NE(rig.TakeBinding().call.value, 0u);
@@ -595,6 +612,69 @@ TEST(Scheduler, AnUnreadableObjectIsToldOf) {
   EXPECT_EQ(rig.scheduler.counters().undecodable, 1u);
   rig.Event("pods", "ADDED", PodJson({.version = 102}));
   EXPECT_NE(rig.TakeBinding().call.value, 0u);
+}
+
+// Goal: a pod that can't be read is told so where its owner looks, if it waits for us. Method: the
+// same mistake in pods that do and don't.
+TEST(Scheduler, AWaitingPodThatCannotBeReadIsTold) {
+  const std::string wrong = fmt::format(R"(,"overhead":{{"cpu":"{}"}})", std::string(5'000, 'x'));
+  Rig rig;
+  rig.Start({}, {NodeJson("n1", 1)});
+  rig.Event("pods", "ADDED", PodJson({.version = 101, .extra_spec = wrong}));
+  const env::SendRequest write = rig.TakeOf("/pods/p/status");
+  const std::string_view body = write.request.body.view();
+  EXPECT_TRUE(body.contains(R"("uid":"u-p","resourceVersion":"101")")) << body;
+  EXPECT_TRUE(body.contains(
+      R"("reason":"SchedulerError","message":"spec.overhead[cpu] must be a quantity, and xxx)"))
+      << body;
+  EXPECT_LT(body.size(), 1'500u);
+  EXPECT_TRUE(rig.Get("/debug/why?pod=ns/p").contains("must be a quantity"));
+  rig.Answer(write, 200, "{}");
+  const std::string leaving = R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")";
+  int version = 101;
+  for (PodSpec pod : {PodSpec{.scheduler = "other"}, PodSpec{.scheduler = ""},
+                      PodSpec{.node = "n1"}, PodSpec{.extra_meta = leaving}}) {
+    pod.name = pod.uid = "q";
+    pod.version = ++version;
+    pod.extra_spec = wrong;
+    rig.Event("pods", "ADDED", PodJson(pod));
+    EXPECT_NE(rig.scheduler.unread("ns/q"), nullptr);
+    EXPECT_EQ(rig.TakeOf("/pods/q/status").call.value, 0u) << PodJson(pod);
+    pod.version = ++version;
+    rig.Event("pods", "DELETED", PodJson(pod));
+  }
+  // It can be read now: what was wrong is over.
+  rig.Event("pods", "MODIFIED", PodJson({.version = ++version}));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  EXPECT_EQ(rig.scheduler.unread("ns/p"), nullptr);
+}
+
+// One that another scheduler bound meanwhile waits for nothing: nothing is written of it any more.
+TEST(Scheduler, AnUnreadablePodThatIsBoundMeanwhileIsToldNothing) {
+  const std::string wrong = R"(,"overhead":{"cpu":"x"})";
+  Rig rig;
+  rig.Start({}, {NodeJson("n1", 1)});
+  rig.Event("pods", "ADDED", PodJson({.version = 101, .extra_spec = wrong}));
+  rig.Answer(rig.TakeOf("/pods/p/status"), 403, "{}");
+  rig.Event("pods", "MODIFIED", PodJson({.version = 102, .node = "n1", .extra_spec = wrong}));
+  rig.Pass(Duration::Minutes(10));
+  EXPECT_EQ(rig.TakeOf("/pods/p/status").call.value, 0u);
+  EXPECT_EQ(rig.scheduler.status().pods(), 0u);
+}
+
+// The API server takes amounts of any length. No node has that much.
+TEST(Scheduler, APodThatAsksForAMoreThanLargeAmountIsToldThatNoNodeHasIt) {
+  Rig rig;
+  std::string pod = PodJson({.version = 101});
+  const std::string cpu = R"("cpu":"500m")";
+  pod.replace(pod.find(cpu), cpu.size(),
+              R"("memory":"100000000000000000000000000000000000000001")");
+  rig.Start({}, {NodeJson("n1", 1)});
+  rig.Event("pods", "ADDED", pod);
+  EXPECT_EQ(rig.scheduler.counters().undecodable, 0u);
+  const env::SendRequest write = rig.TakeOf("/pods/p/status");
+  EXPECT_TRUE(write.request.body.view().contains("1 Insufficient memory"))
+      << write.request.body.view();
 }
 
 // What it was before it changed says nothing of what it is: it may have been cordoned.

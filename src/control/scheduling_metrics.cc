@@ -66,7 +66,7 @@ void SchedulingMetrics::Bound(Instant now, std::string_view uid, std::string_vie
   of.durations.Add((now - entry.decided).ns, kAttemptFirstNs);
   if (entry.sent != Instant::Never()) of.bind.Add((now - entry.sent).ns, kExtensionPointFirstNs);
   attempts_.Add(entry.attempts, 1);
-  sli_[std::min(entry.attempts, kAttemptsTold + 1)].Add((now - entry.since).ns, kSliFirstNs);
+  sli_[std::min(entry.attempts, kAttemptsMost)].Add((now - entry.since).ns, kSliFirstNs);
 }
 
 void SchedulingMetrics::Forget(std::string_view uid) {

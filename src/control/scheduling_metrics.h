@@ -62,10 +62,11 @@ class SchedulingMetrics {
   [[nodiscard]] const std::map<std::string, OfProfile, std::less<>>& profiles() const {
     return profiles_;
   }
-  // From when a pod may be placed to its binding, in ns, by attempts: 1 to 15, and more.
+  // From when a pod may be placed to its binding, in ns, by attempts; the last has all from
+  // kAttemptsMost on.
   [[nodiscard]] const std::map<uint32_t, Histogram<20>>& sli() const { return sli_; }
   [[nodiscard]] const Histogram<5>& attempts() const { return attempts_; }
-  static constexpr uint32_t kAttemptsTold = 15;
+  static constexpr uint32_t kAttemptsMost = 15;
   // Pods that may be placed: that came, and that were told that no node would have them.
   [[nodiscard]] uint64_t came() const { return came_; }
   [[nodiscard]] uint64_t refused() const { return refused_; }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/time.h"
@@ -36,7 +37,8 @@ struct StatusCounters {
 // Whether a write is due is a function of what is wanted and what was last observed, so nothing is
 // written twice. After a write the next version is waited for, which says what became of it; one of
 // unknown fate, or in conflict with a version that does not come, is written again a while later,
-// since its fence lets it come true once at most.
+// since its fence lets it come true once at most. So is one that is refused, each time after twice
+// as long, until one is done.
 //
 // A Subject is what is known of one object and what its status is to say:
 //   const api::ObjectMeta& meta() const;         of the last version that was observed
@@ -89,6 +91,8 @@ class StatusPump {
  private:
   // Of a write that was refused, is of unknown fate, or was in conflict with no version that came.
   static constexpr Duration kAgain = Duration::Seconds(10);
+  // Of one that the server refuses again and again.
+  static constexpr Duration kRefusedWaitMax = Duration::Minutes(5);
 
   struct Note {
     Subject subject;
@@ -98,6 +102,7 @@ class StatusPump {
     std::string sent_version;  // What the last write was fenced by.
     Instant not_before;        // Of what is needed soon, and of what is needed now.
     Instant now_not_before;
+    uint32_t refusals = 0;  // By the server, in a row.
     Instant due = Instant::Never();
   };
   using Notes = std::map<std::string, Note, std::less<>>;
@@ -168,6 +173,7 @@ bool StatusPump<Subject>::OnCallDone(Instant now, const client::CallDone& done) 
     case client::Outcome::kGone:
       note.spent_version = note.sent_version;
       note.spent_until = Instant::Never();
+      note.refusals = 0;
       break;
     case client::Outcome::kConflict:
       ++counters_.conflicts;
@@ -175,10 +181,15 @@ bool StatusPump<Subject>::OnCallDone(Instant now, const client::CallDone& done) 
       note.spent_until = now + kAgain;
       break;
     case client::Outcome::kRefused:
-    case client::Outcome::kUnknown:
+    case client::Outcome::kUnknown: {
       ++counters_.failures;
-      note.not_before = note.now_not_before = now + kAgain;
+      // What was never sent the server has not refused.
+      const bool refused = done.outcome == client::Outcome::kRefused && done.response.status != 0;
+      if (refused) ++note.refusals;
+      note.not_before = note.now_not_before =
+          now + (refused ? Doubled(kAgain, note.refusals, kRefusedWaitMax) : kAgain);
       break;
+    }
   }
   Reconsider(it->first, note);
   return true;
@@ -193,7 +204,7 @@ void StatusPump<Subject>::AddTo(Hasher& hasher) const {
     note.subject.AddTo(hasher);
     hasher.AddCall(note.call).AddVersion(note.spent_version).AddVersion(note.sent_version);
     hasher.Add(note.spent_until.ns).Add(note.not_before.ns).Add(note.now_not_before.ns);
-    hasher.Add(note.due.ns);
+    hasher.Add(note.refusals).Add(note.due.ns);
   }
   hasher.Add(calls_.size());
   hasher.AddEach(calls_, [](Hasher& one, const auto& entry) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "model/backoff.h"
 
@@ -37,6 +38,7 @@ void StatusWriter::Observe(const api::Pod& pod) {
   note.message.clear();
   note.transition = {};
   note.nominated = pod.nominated_node_name;
+  note.generation = pod.meta.generation;
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.type != kPodScheduled) continue;
     note.status = condition.status;
@@ -59,6 +61,7 @@ void StatusWriter::Forget(std::string_view uid) {
   if (it == notes_.end()) return;
   DropDue(it->first, it->second);
   ForgetReads(it->first, it->second);
+  TellAt(Instant::Never(), it->second);
   if (it->second.call != 0) calls_[it->second.call].clear();
   notes_.erase(it);
 }
@@ -92,6 +95,8 @@ void StatusWriter::Reconsider(const std::string& uid, Note& note) {
   if (note.call != 0 || (!nomination && !ConditionDiffers(note))) return;
   if (note.spent_version == note.pod.resource_version) return;
   note.due = nomination ? note.nomination_not_before : note.not_before;
+  const bool promises = nomination && !note.wanted_nominated->empty();
+  if (!promises) note.due = std::max(note.due, note.refused_until);
   due_.emplace(note.due, uid);
 }
 
@@ -103,7 +108,20 @@ void StatusWriter::Want(std::string_view uid, const Waiting& waiting) {
   note.wanted_reason = waiting.reason;
   note.wanted_message = waiting.message;
   if (std::exchange(note.withdrawn, false)) note.not_before = Instant{};
+  const bool is_another = !note.wanted_reason.empty() && note.wanted_reason != note.sent_reason;
+  if (is_another && RefusedWait(options_.interval, note.refusals) >= kRefusedWaitMax) {
+    note.refusals = 0;
+    note.refused_until = Instant{};
+  }
   Reconsider(it->first, note);
+  const bool stands = !note.wanted_reason.empty() && !ConditionDiffers(note);
+  if (stands && options_.tell_again > Duration{} && note.tell_at == Instant::Never())
+    TellAt(Instant{}, note);
+}
+
+// After so many refusals.
+Duration StatusWriter::RefusedWait(Duration first, uint32_t refusals) const {
+  return Doubled(first, refusals, std::max(kRefusedWaitMax, options_.interval));
 }
 
 void StatusWriter::WantNomination(std::string_view uid, std::optional<std::string_view> node) {
@@ -114,10 +132,32 @@ void StatusWriter::WantNomination(std::string_view uid, std::optional<std::strin
   Reconsider(it->first, it->second);
 }
 
+void StatusWriter::TellAt(Instant at, Note& note) {
+  if (note.tell_at != Instant::Never()) tell_again_.erase({note.tell_at, note.pod.uid});
+  note.tell_at = at;
+  if (at != Instant::Never()) tell_again_.emplace(at, note.pod.uid);
+}
+
+void StatusWriter::TellAgain(Instant now) {
+  while (!tell_again_.empty() && tell_again_.begin()->first <= now) {
+    Note& note = notes_.find(tell_again_.begin()->second)->second;
+    const bool told = note.tell_at != Instant{};
+    TellAt(Instant::Never(), note);
+    if (note.wanted_reason.empty() || note.wanted_reason == kSchedulingGated) continue;
+    if (!told) {
+      TellAt(now + options_.tell_again, note);
+    } else {
+      note.told_message = {};
+      TellEvent(now, note);
+    }
+  }
+}
+
 void StatusWriter::TellEvent(Instant now, Note& note) {
   // Upstream says nothing of gated pods but their condition.
   if (note.wanted_reason == kSchedulingGated || note.told_message == note.wanted_message) return;
   note.told_message = note.wanted_message;
+  if (options_.tell_again > Duration{}) TellAt(now + options_.tell_again, note);
   Queue({.regarding = note.pod,
          .type = "Warning",
          .reason = "FailedScheduling",
@@ -182,6 +222,22 @@ void StatusWriter::CohortIsAtFault(Instant now, const CohortFault& fault) {
          .serial = ++serial_});
 }
 
+void StatusWriter::BecameLeader(Instant now, const client::ObjectRef& lease,
+                                std::string_view identity) {
+  if (!options_.tell_leader) return;
+  Queue({.regarding = lease,
+         .kind = "Lease",
+         .api_version = "coordination.k8s.io/v1",
+         .type = "Normal",
+         .reason = "LeaderElection",
+         .action = "LeaderElection",
+         .note = fmt::format("{} became leader", identity),
+         .controller = "berth",
+         .instance = fmt::format("berth-{}", options_.instance),
+         .time = now,
+         .serial = ++serial_});
+}
+
 void StatusWriter::Queue(client::EventFacts facts) {
   if (events_.size() >= options_.events_max) {
     ++counters_.events_dropped;
@@ -197,13 +253,16 @@ void StatusWriter::Send(Instant now, const std::string& uid, Note& note, client:
     TellEvent(now, note);
     // A condition that stays False keeps the time at which it became so (C19).
     const bool was_false = note.status == "False" && note.transition != Instant{};
-    status += R"("conditions":[{"type":"PodScheduled","status":"False","reason":)";
+    status += R"("conditions":[{"type":"PodScheduled","status":"False",)";
+    if (note.generation > 0) status += fmt::format(R"("observedGeneration":{},)", note.generation);
+    status += R"("reason":)";
     client::AppendJsonString(status, note.wanted_reason);
     status += R"(,"message":)";
     client::AppendJsonString(status, note.wanted_message.view());
     status += R"(,"lastProbeTime":null,"lastTransitionTime":")" +
               client::SecondsTime(was_false ? note.transition : now) + R"("}])";
     note.not_before = now + options_.interval;
+    note.sent_reason = note.wanted_reason;
   }
   note.sent_nominated = std::nullopt;
   if (NominationDiffers(note)) {
@@ -232,6 +291,7 @@ void StatusWriter::Pump(Instant now, client::Client& client, env::Outbox& out) {
     note.due = Instant::Never();
     Send(now, uid, note, client, out);
   }
+  TellAgain(now);
   SendEvents(now, client, out);
 }
 
@@ -267,6 +327,8 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
       // Nothing more is to be said of this version: the next one will be observed, or the pod's
       // end.
       note.spent_version = note.sent_version;
+      note.refusals = 0;
+      note.refused_until = Instant{};
       if (note.sent_nominated && done.outcome == client::Outcome::kDone)
         result.object = done.response.body;
       break;
@@ -285,6 +347,11 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
         result.refused = done.response.status;
         note.nomination_not_before = now + kNominationInterval;
       }
+      // What was never sent the server has not refused.
+      if (done.response.status == 0) break;
+      note.refused_until =
+          now + RefusedWait(note.sent_nominated ? kNominationInterval : options_.interval,
+                            ++note.refusals);
       break;
     case client::Outcome::kUnknown:
       ++counters_.failures;
@@ -294,6 +361,7 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
       ReadLater(now, it->first, note, done.call);
       break;
   }
+  if (note.refusals == 0) note.sent_reason = {};
   Reconsider(it->first, note);
   return result;
 }
@@ -340,6 +408,7 @@ std::vector<StatusWriter::Read> StatusWriter::TakeReads(Instant now) {
 Instant StatusWriter::wake_at() const {
   Instant at = Instant::Never();
   if (!due_.empty() && calls_.size() < options_.calls_max) at = due_.begin()->first;
+  if (!tell_again_.empty()) at = std::min(at, tell_again_.begin()->first);
   if (!events_.empty() && event_calls_.size() < options_.calls_max) at = Instant{0};
   if (!reads_.empty() && reading_.size() < options_.calls_max) {
     at = std::min(at, reads_.begin()->first);
@@ -353,7 +422,7 @@ std::optional<Waiting> StatusWriter::waiting(std::string_view uid) const {
   return Waiting{.reason = it->second.wanted_reason, .message = it->second.wanted_message};
 }
 
-// due_ and reads_ follow from the notes.
+// due_, reads_ and tell_again_ follow from the notes.
 void StatusWriter::AddTo(Hasher& hasher) const {
   const auto add = [&](const client::ObjectRef& pod) {
     hasher.Add(pod.namespace_name).Add(pod.name).Add(pod.uid).AddVersion(pod.resource_version);
@@ -371,7 +440,8 @@ void StatusWriter::AddTo(Hasher& hasher) const {
     hasher.Add(note.nominated).Add(note.wanted_nominated.has_value());
     hasher.Add(note.wanted_nominated.value_or("")).Add(note.sent_nominated.has_value());
     hasher.Add(note.sent_nominated.value_or(""));
-    hasher.Add(note.nomination_not_before.ns);
+    hasher.Add(note.nomination_not_before.ns).Add(note.refusals).Add(note.refused_until.ns);
+    hasher.Add(note.sent_reason).Add(note.generation).Add(note.tell_at.ns);
     hasher.Add(note.wanted_reason).Add(note.wanted_message.view()).Add(note.told_message.view());
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
     hasher.Add(note.withdrawn).Add(note.conflicted).Add(note.not_before.ns).Add(note.due.ns);

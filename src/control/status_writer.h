@@ -45,12 +45,23 @@ inline constexpr std::string_view kSchedulingGated = "SchedulingGated";
 // queue, so they never stand before a binding; events that find their queue full are counted and
 // dropped.
 //
+// What the server refuses is written again after `interval`, twice that and so on up to
+// kRefusedWaitMax, whatever its message says by then: messages count nodes and change all the time,
+// and who has no right to write one has none to write another. Another reason begins anew, at once,
+// where the wait is at its longest: reasons that come and go don't keep it short. A promise is not
+// kept waiting, for it holds room that others could have.
+//
+// An API server forgets events after an hour: that a pod waits still is told again after
+// `tell_again`, also where an earlier life of the scheduler told it.
+//
 // A copyable value. Cost per call: O(log pods that wait).
 class StatusWriter {
  public:
   struct Options {
     std::string instance = "berth";  // reportingInstance is "<scheduler name>-<instance>".
     Duration interval = Duration::Seconds(10);
+    Duration tell_again = {};  // Zero: never.
+    bool tell_leader = false;  // Of the lease, as kube-scheduler.
     // Conditions on their way at once; the same again for events, and for reads.
     size_t calls_max = 64;
     size_t events_max = 20'000;  // Waiting to be sent: 7 s of bindings at 3,000/s.
@@ -63,6 +74,8 @@ class StatusWriter {
     uint64_t failures = 0;      // Conditions and events that were refused or of unknown fate.
     uint64_t reads_failed = 0;  // Reads after a write that told nothing.
   };
+
+  static constexpr Duration kRefusedWaitMax = Duration::Minutes(5);
 
   explicit StatusWriter(Options options) : options_(std::move(options)) {}
 
@@ -90,6 +103,8 @@ class StatusWriter {
   // It was evicted, since its gang was not completed in time.
   void Released(Instant now, const Placed& member, std::string_view gang);
   void CohortIsAtFault(Instant now, const CohortFault& fault);
+  // The replica of this identity leads, by the lease.
+  void BecameLeader(Instant now, const client::ObjectRef& lease, std::string_view identity);
 
   // Sends what is due and fits.
   void Pump(Instant now, client::Client& client, env::Outbox& out);
@@ -131,6 +146,7 @@ class StatusWriter {
     client::ObjectRef pod;
     std::string scheduler_name;
     // As observed.
+    int64_t generation = 0;
     std::string status;
     std::string reason;
     std::string message;
@@ -146,13 +162,17 @@ class StatusWriter {
     Bytes told_message;                           // Of the last FailedScheduling event.
     uint64_t call = 0;                            // Under way; 0: none.
     std::string sent_version;                     // What the last write was fenced by.
-    std::string spent_version;        // Not written to again: the next version is on its way.
-    uint64_t unknown = 0;             // The write whose pod is to be read; 0: none.
-    uint32_t reads_failed = 0;        // In a row.
-    Instant not_before;               // Earliest next write of a condition.
-    Instant nomination_not_before;    // Likewise, of a nomination.
-    Instant due = Instant::Never();   // Its place in due_.
-    Instant read = Instant::Never();  // Its place in reads_.
+    std::string spent_version;           // Not written to again: the next version is on its way.
+    uint64_t unknown = 0;                // The write whose pod is to be read; 0: none.
+    uint32_t reads_failed = 0;           // In a row.
+    Instant not_before;                  // Earliest next write of a condition.
+    Instant nomination_not_before;       // Likewise, of a nomination.
+    uint32_t refusals = 0;               // By the server, in a row.
+    Instant refused_until;               // Earliest next write of anything but a promise.
+    std::string_view sent_reason;        // By the last write of a condition, while refused.
+    Instant due = Instant::Never();      // Its place in due_.
+    Instant tell_at = Instant::Never();  // Its place in tell_again_.
+    Instant read = Instant::Never();     // Its place in reads_.
   };
 
   void DropDue(const std::string& uid, Note& note);
@@ -162,9 +182,12 @@ class StatusWriter {
   void Send(Instant now, const std::string& uid, Note& note, client::Client& client,
             env::Outbox& out);
   void TellEvent(Instant now, Note& note);
+  void TellAt(Instant at, Note& note);
+  void TellAgain(Instant now);
   [[nodiscard]] client::EventFacts EventOf(Instant now, const Placed& placed);
   void ReadLater(Instant now, const std::string& uid, Note& note, env::CallId write);
   void ForgetReads(const std::string& uid, Note& note);
+  [[nodiscard]] Duration RefusedWait(Duration first, uint32_t refusals) const;
   void Queue(client::EventFacts facts);
 
   Options options_;  // Immutable after construction.
@@ -175,6 +198,8 @@ class StatusWriter {
   std::deque<client::EventFacts> events_;
   // When to read the pod of which uid. What is on its way is not here.
   std::set<std::pair<Instant, std::string>> reads_;
+  // When to tell again of which uid; zero: the next Pump() says.
+  std::set<std::pair<Instant, std::string>> tell_again_;
   std::set<uint64_t> reading_;  // The writes whose reads are on their way.
   uint64_t serial_ = 0;
   Counters counters_;

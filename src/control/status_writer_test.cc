@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "testing/hashes.h"
 
@@ -27,10 +31,35 @@ class Rig {
                   env::Response{.call = requests[index].call,
                                 .response = {.status = status, .headers = {}, .body = {}}},
                   out, events);
-    EXPECT_TRUE(writer.OnCallDone(
-        now, {.call = requests[index].call, .outcome = outcome, .response = {}, .failure = {}}));
+    EXPECT_TRUE(writer.OnCallDone(now, {.call = requests[index].call,
+                                        .outcome = outcome,
+                                        .response = {.status = status, .headers = {}, .body = {}},
+                                        .failure = {}}));
     for (env::Output& output : out) requests.push_back(std::get<env::SendRequest>(output));
     out.clear();
+  }
+  // The patch that is sent when it is due, and how long that took; of an index of 0 there is none.
+  std::pair<size_t, int64_t> NextPatch() {
+    const Instant began = now;
+    now = std::max(now, writer.wake_at());
+    const size_t next = requests.size();
+    Pump();
+    for (size_t i = next; i < requests.size(); ++i) {
+      if (requests[i].request.method == env::Method::kPatch) return {i, (now - began).ns / kSecond};
+    }
+    return {};
+  }
+  // Refuses the patch, and each that follows; how long each waited.
+  std::vector<int64_t> WaitsOfRefused(size_t patch, size_t count) {
+    std::vector<int64_t> waits;
+    while (waits.size() < count) {
+      Done(patch, client::Outcome::kRefused, 403);
+      const auto [next, waited] = NextPatch();
+      waits.push_back(waited);
+      patch = next;
+    }
+    last = patch;
+    return waits;
   }
   [[nodiscard]] std::string_view body(size_t index) const {
     return requests[index].request.body.view();
@@ -41,6 +70,10 @@ class Rig {
   client::Client client;
   env::Outbox out;
   std::vector<env::SendRequest> requests;
+  size_t last = 0;  // The patch that WaitsOfRefused left unanswered.
+
+ private:
+  static constexpr int64_t kSecond = Duration::Seconds(1).ns;
 };
 
 api::Pod MakePod(const std::string& version) {
@@ -94,6 +127,75 @@ TEST(StatusWriter, TellsWhyAPodWaitsOnce) {
   rig.Pump();
   EXPECT_EQ(rig.requests.size(), 2u);
   EXPECT_EQ(rig.writer.wake_at(), Instant::Never());
+}
+
+// Of a pod that waits for longer than events are kept there is one all the same, also when it was
+// told by an earlier life of the scheduler.
+TEST(StatusWriter, TellsAgainNowAndThenOfWhoWaits) {
+  for (const bool restarted : {false, true}) {
+    Rig rig({.tell_again = Duration::Minutes(30)});
+    rig.writer.Observe(restarted ? MakeTold("5", "Unschedulable", "a") : MakePod("5"));
+    rig.writer.Want("u1", Unschedulable("a"));
+    rig.Pump();
+    const size_t written = restarted ? 0 : 2;
+    ASSERT_EQ(rig.requests.size(), written);
+    for (size_t i = 0; i < written; ++i) rig.Done(i, client::Outcome::kDone);
+    rig.writer.Observe(MakeTold("6", "Unschedulable", "a"));
+    for (size_t times = 1; times <= 2; ++times) {
+      EXPECT_EQ(rig.writer.wake_at(), rig.now + Duration::Minutes(30));
+      rig.now = rig.writer.wake_at();
+      rig.Pump();
+      ASSERT_EQ(rig.requests.size(), written + times);
+      EXPECT_TRUE(rig.body(written + times - 1).contains(R"("reason":"FailedScheduling",)"));
+      rig.Done(written + times - 1, client::Outcome::kDone);
+    }
+    rig.writer.Forget("u1");
+    EXPECT_EQ(rig.writer.wake_at(), Instant::Never());
+  }
+}
+
+TEST(StatusWriter, TellsOfGatedPodsByTheirConditionAlone) {
+  Rig rig({.tell_again = Duration::Minutes(30)});
+  rig.writer.Observe(MakeTold("5", std::string(kSchedulingGated), "a"));
+  rig.writer.Want("u1", {.reason = kSchedulingGated, .message = Bytes(std::string("a"))});
+  while (rig.writer.wake_at() != Instant::Never()) {
+    rig.now = std::max(rig.now, rig.writer.wake_at());
+    rig.Pump();
+  }
+  EXPECT_TRUE(rig.requests.empty());
+}
+
+TEST(StatusWriter, TellsWhoLeads) {
+  const client::ObjectRef lease{.namespace_name = "kube-system",
+                                .name = "kube-scheduler",
+                                .uid = "l1",
+                                .resource_version = {}};
+  Rig quiet;
+  quiet.writer.BecameLeader(quiet.now, lease, "a");
+  quiet.Pump();
+  EXPECT_TRUE(quiet.requests.empty());
+  Rig rig({.tell_leader = true});
+  rig.writer.BecameLeader(rig.now, lease, "a");
+  rig.Pump();
+  ASSERT_EQ(rig.requests.size(), 1u);
+  EXPECT_EQ(rig.requests[0].request.target, "/apis/events.k8s.io/v1/namespaces/kube-system/events");
+  for (const std::string_view text :
+       {R"("note":"a became leader")", R"("reason":"LeaderElection")", R"("kind":"Lease")",
+        R"("apiVersion":"coordination.k8s.io/v1")", R"("uid":"l1")"}) {
+    EXPECT_TRUE(rig.body(0).contains(text)) << rig.body(0);
+  }
+}
+
+TEST(StatusWriter, TellsWhichSpecItIsAbout) {
+  Rig rig;
+  api::Pod pod = MakePod("5");
+  pod.meta.generation = 3;
+  rig.writer.Observe(pod);
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  EXPECT_TRUE(rig.body(0).contains(
+      R"({"type":"PodScheduled","status":"False","observedGeneration":3,"reason":"Unschedulable")"))
+      << rig.body(0);
 }
 
 // C19: the time of the condition's change is kept while it stays False.
@@ -304,6 +406,96 @@ TEST(StatusWriter, ANewerVersionSettlesAnUnknownFateToo) {
   }
 }
 
+// 20,000 pods whose conditions nobody may write shall not cost 2,000 requests a second for ever.
+TEST(StatusWriter, WhatIsRefusedIsWrittenAgainLessAndLessOften) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  EXPECT_EQ(rig.WaitsOfRefused(0, 7), (std::vector<int64_t>{10, 20, 40, 80, 160, 300, 300}));
+  rig.Done(rig.last, client::Outcome::kDone);
+  rig.writer.Observe(MakeTold("6", "Unschedulable", "a"));
+  // One that is done begins anew.
+  rig.writer.Want("u1", Unschedulable("b"));
+  const size_t next = rig.NextPatch().first;
+  ASSERT_NE(next, 0u);
+  EXPECT_EQ(rig.WaitsOfRefused(next, 3), (std::vector<int64_t>{10, 20, 40}));
+}
+
+TEST(StatusWriter, WhatWasNotSentIsNoRefusal) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  size_t patch = 0;
+  for (int i = 0; i < 5; ++i) {
+    rig.Done(patch, client::Outcome::kRefused, 0);
+    const auto [next, waited] = rig.NextPatch();
+    EXPECT_EQ(waited, 10);
+    patch = next;
+  }
+}
+
+// A message counts nodes, and another one is refused as well: it is told when its time comes.
+TEST(StatusWriter, AnotherMessageDoesNotHastenWhatIsRefused) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("0"));
+  rig.Pump();
+  rig.WaitsOfRefused(0, 6);
+  rig.Done(rig.last, client::Outcome::kRefused, 403);
+  for (int i = 1; i < 299; ++i) {
+    rig.now = rig.now + Duration::Seconds(1);
+    rig.writer.Want("u1", Unschedulable(std::to_string(i)));
+    rig.Pump();
+  }
+  const auto [next, waited] = rig.NextPatch();
+  EXPECT_EQ(waited, 2);
+  EXPECT_NE(rig.body(next).find(R"("message":"298")"), std::string::npos);
+}
+
+// What autoscalers key on is worth an attempt; reasons that come and go are not worth one each.
+TEST(StatusWriter, AnotherReasonHastensWhatIsRefusedOnceTheWaitIsAtItsLongest) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  EXPECT_EQ(rig.WaitsOfRefused(0, 4).back(), 80);
+  rig.Done(rig.last, client::Outcome::kRefused, 403);
+  rig.writer.Want("u1", {.reason = kSchedulerError, .message = Bytes("b")});
+  size_t next = 0;
+  int64_t waited = 0;
+  std::tie(next, waited) = rig.NextPatch();
+  EXPECT_EQ(waited, 160);
+  rig.Done(next, client::Outcome::kRefused, 403);
+  // Nothing is wanted while it is decided on, and then what was refused.
+  rig.writer.Want("u1", {.reason = {}, .message = {}});
+  rig.writer.Want("u1", {.reason = kSchedulerError, .message = Bytes("b")});
+  rig.now = rig.now + Duration::Seconds(10);
+  EXPECT_EQ(rig.writer.wake_at(), rig.now + Duration::Seconds(290));
+  rig.writer.Want("u1", Unschedulable("a"));
+  std::tie(next, waited) = rig.NextPatch();
+  EXPECT_EQ(waited, 0);
+  EXPECT_EQ(rig.WaitsOfRefused(next, 2), (std::vector<int64_t>{10, 20}));
+}
+
+// One that is not ended misleads others; a promise keeps room from them until it is refused.
+TEST(StatusWriter, TheEndOfANominationWaitsAfterRefusalsAndAPromiseDoesNot) {
+  Rig rig;
+  api::Pod pod = MakePod("5");
+  pod.nominated_node_name = "n1";
+  rig.writer.Observe(pod);
+  rig.writer.WantNomination("u1", "");
+  rig.Pump();
+  EXPECT_EQ(rig.WaitsOfRefused(0, 11),
+            (std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}));
+  rig.Done(rig.last, client::Outcome::kRefused, 403);
+  rig.writer.WantNomination("u1", "n2");
+  const auto [next, waited] = rig.NextPatch();
+  EXPECT_EQ(waited, 1);
+  EXPECT_NE(rig.body(next).find(R"("nominatedNodeName":"n2")"), std::string::npos);
+}
+
 TEST(StatusWriter, APodThatIsForgottenIsNotWrittenAgain) {
   Rig rig;
   rig.writer.Observe(MakePod("5"));
@@ -334,6 +526,36 @@ TEST(StatusWriter, EventsOfBindingsAreBoundedAndCounted) {
   rig.Done(0, client::Outcome::kRefused, 403);
   rig.Pump();
   EXPECT_EQ(rig.requests.size(), 2u);
+}
+
+// Goal: two writers of equal hash write the same from here on. Method: one moment until which is
+// waited, after refusals of different numbers; one wish, after different reasons were refused.
+TEST(StatusWriter, ItsHashHoldsWhatWasRefused) {
+  testing::HashesApart<int64_t> counts(
+      [](const int64_t& count) {
+        Rig rig({.interval = StatusWriter::kRefusedWaitMax});
+        rig.now = rig.now - StatusWriter::kRefusedWaitMax * count;
+        rig.writer.Observe(MakePod("5"));
+        rig.writer.Want("u1", Unschedulable("a"));
+        rig.Pump();
+        rig.WaitsOfRefused(0, static_cast<size_t>(count) - 1);
+        rig.Done(rig.last, client::Outcome::kRefused, 403);
+        return testing::StateHash(rig.writer);
+      },
+      1);
+  counts.With("count", [](int64_t& count) { count = 2; });
+  testing::HashesApart<std::string_view> reasons(
+      [](const std::string_view& reason) {
+        Rig rig;
+        rig.writer.Observe(MakePod("5"));
+        rig.writer.Want("u1", {.reason = reason, .message = Bytes("a")});
+        rig.Pump();
+        rig.Done(0, client::Outcome::kRefused, 403);
+        rig.writer.Want("u1", {.reason = kSchedulingGated, .message = Bytes("b")});
+        return testing::StateHash(rig.writer);
+      },
+      kUnschedulable);
+  reasons.With("reason", [](std::string_view& reason) { reason = kSchedulerError; });
 }
 
 // Goal: two writers of equal hash write the same from here on. Method: events that wait and differ

@@ -580,7 +580,7 @@ void Volumes::OnCallDone(const client::CallDone& done) {
   const client::ApiStatus status = client::StatusOf(done.response);
   held->second.failed = true;
   held->second.code = status.code;
-  held->second.message = status.message.empty() ? "no answer" : status.message;
+  held->second.message = client::WhyOf(done);
 }
 
 std::optional<bool> Volumes::IsThere(const Claim& claim, std::string_view node,
@@ -603,32 +603,36 @@ bool Volumes::IsReady(const Held& held, const model::State& state) const {
 std::string Volumes::WhyLost(const Held::Want& want, std::string_view node,
                              const model::State& state) const {
   const auto claim = claims_.find(want.claim);
+  const std::string_view name = std::string_view(want.claim).substr(want.claim.find('/') + 1);
   if (claim == claims_.end() || claim->second.deleted)
-    return fmt::format("persistentvolumeclaim \"{}\" is gone", want.claim);
+    return fmt::format(R"(failed to check binding: persistentvolumeclaim "{}" not found)", name);
   if (!IsThere(claim->second, node, state).value_or(true))
-    return fmt::format("claim \"{}\" is bound to volume \"{}\", which can't be used on node \"{}\"",
-                       want.claim, claim->second.volume, node);
+    return fmt::format(
+        R"(pv "{}" node affinity doesn't match node "{}": no matching NodeSelectorTerms)",
+        claim->second.volume, node);
   if (claim->second.bound || IsAsked(KeyOfWant(want))) return {};
   if (want.volume.empty()) {
     if (claim->second.selected_node == node) return {};
-    return fmt::format("no volume is made for claim \"{}\" on node \"{}\"", want.claim, node);
+    return fmt::format(R"(provisioning failed for PVC "{}")", name);
   }
   const auto volume = volumes_.find(want.volume);
   if (volume != volumes_.end() && volume->second.claim == want.claim &&
       volume->second.claim_uid == claim->second.uid) {
     return {};
   }
-  return fmt::format("volume \"{}\" is not to be had for claim \"{}\" any more", want.volume,
-                     want.claim);
+  return fmt::format(R"(ClaimRef got reset for pv "{}")", want.volume);
 }
 
 std::string Volumes::WhyLost(Instant now, const Held& held, const model::State& state) const {
   if (held.failed) return held.message;
   for (const Held::Want& want : held.wants) {
-    if (std::string why = WhyLost(want, held.attempt.node, state); !why.empty()) return why;
+    const std::string why = WhyLost(want, held.attempt.node, state);
+    if (!why.empty()) return fmt::format("binding volumes: {}", why);
   }
   if (now < held.until) return {};
-  return fmt::format("claims were not bound within {} s", held.within.seconds());
+  return fmt::format(
+      "binding volumes: context deadline exceeded: claims were not bound within {} s",
+      held.within.seconds());
 }
 
 Volumes::Ended Volumes::Take(Instant now, const model::State& state) {

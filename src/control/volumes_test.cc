@@ -249,7 +249,8 @@ TEST_F(VolumesTest, ANodeThatGetsNoVolumeIsGivenUp) {
   // The provisioner can't, and says so.
   SeeClaim(ClaimJson(8, "", R"("storageClassName":"late")"));
   rig_.Settle();
-  EXPECT_NE(Why().find(R"(no volume is made for claim)"), std::string::npos) << Why();
+  EXPECT_NE(Why().find(R"(binding volumes: provisioning failed for PVC)"), std::string::npos)
+      << Why();
   rig_.Pass(Duration::Seconds(4));
   patch = rig_.TakeOf("/persistentvolumeclaims/data");
   ASSERT_NE(patch.call.value, 0u);
@@ -518,7 +519,8 @@ TEST_F(PreparedVolumesTest, AServerThatFailsIsNotAskedAtOnceAgain) {
   rig_.Answer(TakenFor("one"), 500, R"({"kind":"Status","message":"webhook","code":500})");
   rig_.Settle();
   EXPECT_EQ(TakenFor("one").call.value, 0u);
-  EXPECT_NE(rig_.TakeOf("/status").request.body.view().find("binding volumes: webhook"),
+  EXPECT_NE(rig_.TakeOf("/status").request.body.view().find(
+                R"(running PreBind plugin \"VolumeBinding\": webhook)"),
             std::string_view::npos);
   rig_.Pass(Duration::Seconds(2));
   EXPECT_EQ(ClaimOf("one"), "data");
@@ -533,7 +535,7 @@ TEST_F(PreparedVolumesTest, WhoseVolumeCantBeWrittenIsToldAndTriedLater) {
   rig_.Settle();
   EXPECT_EQ(HeldOn(), "");
   EXPECT_NE(rig_.TakeOf("/status").request.body.view().find(
-                "binding volumes: no right to patch persistentvolumes"),
+                R"(running PreBind plugin \"VolumeBinding\": no right to patch persistentvolumes)"),
             std::string_view::npos);
   EXPECT_EQ(TakenFor("one").call.value, 0u) << "not at once";
   rig_.Pass(Duration::Seconds(20));
