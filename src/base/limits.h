@@ -57,8 +57,8 @@ inline constexpr uint32_t kResourceKindsMax = 128;
 // may add kinds up to here only, and the other 32 are left for what nodes offer.
 inline constexpr uint32_t kResourceKindsOfPodsMax = 96;
 static_assert(kResourceKindsOfPodsMax < kResourceKindsMax, "nodes must be able to name theirs");
-// Terms of a pod's affinity to other pods. Each that nobody has yet is matched with the labels of all
-// pods, so that a pod with the 40,000 that an object has room for would take seconds.
+// Terms of a pod's affinity to other pods. Each that nobody has yet is matched with the labels of
+// all pods, so that a pod with the 40,000 that an object has room for would take seconds.
 inline constexpr size_t kAffinityTermsMax = 128;
 // What its selectors of nodes and pods ask for together, and what a budget's or a claim's does.
 inline constexpr size_t kRequirementsMax = 1'024;

@@ -420,8 +420,8 @@ void VolumeQuery::FindVolumes(Open& one) const {
   });
 }
 
-// Where one that names the claim can't be used no other is taken. Upstream takes any of several of a
-// size; here it is the first by name.
+// Where one that names the claim can't be used no other is taken. Upstream takes any of several of
+// a size; here it is the first by name.
 std::optional<NameId> VolumeQuery::Match(const Open& one, NodeId n,
                                          std::span<const NameId> taken) const {
   const auto is_free = [&](NameId name) { return std::ranges::find(taken, name) == taken.end(); };
