@@ -60,7 +60,7 @@ struct ExtenderOptions {
 class Extenders {
  public:
   static constexpr size_t kExtendersMax = 32;  // Bits of a mask.
-  static constexpr size_t kAnswerBytesMax = size_t{128} << 20;
+  static constexpr size_t kAnswerBytesMax = env::Endpoint::kAnswerBytesMax;
   // Words of an extender's that are kept: of one text, different ones of a verdict, and in all.
   // Whoever puts a number into each must not fill the memory.
   static constexpr size_t kWordsBytesMax = 256;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "client/request.h"
 
 namespace berth::controllers {
 namespace {
@@ -69,7 +70,7 @@ void EventRecorder::Tell(Instant now, const Head& object, const KindNames& kind,
     entry.component = component;
     entry.first = now;
     const uint64_t suffix = Hasher().Add(object.uid).Add(now.ns).Add(++serial_).value();
-    entry.name = fmt::format("{}.{:016x}", object.name, suffix);
+    entry.name = client::EventName(object.name, suffix);
   }
   ++entry.count;
   entry.last = now;
