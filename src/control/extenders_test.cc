@@ -592,8 +592,7 @@ TEST_F(BindingExtendersTest, AnErrorIsToldAndThePodTriedAgainOnceItIsReadUnbound
 
 TEST_F(BindingExtendersTest, WhatWasNotSentIsRefusedAndTriedAfterABackoff) {
   Fail(Decide(), env::CallFailure::kNotSent, "connection refused");
-  EXPECT_EQ(Told(),
-            R"(SchedulerError: Post "http://e/x/bind": connection refused)");
+  EXPECT_EQ(Told(), R"(SchedulerError: Post "http://e/x/bind": connection refused)");
   EXPECT_EQ(TakeRead().call.value, 0u);
   EXPECT_EQ(Take("e").call.value, 0u);
   rig_->Pass(Duration::Seconds(2));
