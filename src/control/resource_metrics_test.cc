@@ -78,7 +78,6 @@ TEST(ResourceMetrics, CountInitContainersSidecarsOverheadAndThePodsOwn) {
             {NodeJson("n1", 1, 64'000)});
   EXPECT_EQ(rig.Held("n1"), 9'250);
   rig.Get(std::string(kPath));
-  std::string expected;
   for (const auto& [resource, unit, value] : {std::tuple{"cpu", "cores", "4.25"},
                                               {"memory", "bytes", "3222274048"},
                                               {"ephemeral-storage", "bytes", "5"},
