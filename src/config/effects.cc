@@ -175,7 +175,7 @@ Told WithoutFilter(const EffectiveProfile& profile, const Absent& absent) {
       if (ActsAt(profile, point, absent.name))
         return {kRefused, "what it reserves it finds as it filters: disable reserve, preBind, too"};
     }
-    return {kHonoured, "no pod waits for its claims' volumes"};
+    return {kHonoured, "no volumes are chosen for claims, or waited for"};
   }
   return {};
 }

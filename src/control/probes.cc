@@ -38,7 +38,7 @@ std::vector<Check> ChecksOf(const Scheduler& scheduler, std::string_view probe) 
   if (probe != "livez" && scheduler.election() != nullptr)
     checks.push_back({.name = "leaderElection", .failure = {}});
   if (probe == "readyz") {
-    checks.push_back({.name = "informer-sync", .failure = FailureOfSync(scheduler)});
+    checks.push_back({.name = "sched-handler-sync", .failure = FailureOfSync(scheduler)});
     checks.push_back(
         {.name = "shutdown", .failure = scheduler.stopping() ? "process is shutting down" : ""});
   }

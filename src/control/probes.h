@@ -15,7 +15,7 @@ class Scheduler;
 //
 //   /healthz  leaderElection     ping where there is no election
 //   /livez    ping
-//   /readyz   leaderElection, informer-sync (all was listed, and no watch has been refused for a
+//   /readyz   leaderElection, sched-handler-sync (all was listed, and no watch has been refused for a
 //             minute), shutdown (it is not to stop)
 //
 // A standby is ready. leaderElection can't fail here: who can't renew its lease leads no more.

@@ -30,8 +30,8 @@ TEST(Probes, SayOkAndWithVerboseWhatWasLookedAt) {
   EXPECT_EQ(rig.Get("/healthz?verbose"), "[+]leaderElection ok\nhealthz check passed\n");
   EXPECT_EQ(rig.Get("/livez?verbose=1"), "[+]ping ok\nlivez check passed\n");
   EXPECT_EQ(rig.Get("/readyz?verbose"),
-            "[+]leaderElection ok\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check passed\n");
-  EXPECT_EQ(rig.Get("/readyz/informer-sync"), "ok");
+            "[+]leaderElection ok\n[+]sched-handler-sync ok\n[+]shutdown ok\nreadyz check passed\n");
+  EXPECT_EQ(rig.Get("/readyz/sched-handler-sync"), "ok");
   rig.Get("/readyz/nosuch");
   EXPECT_EQ(rig.response.status, 404);
   rig.Get("/readyzz");
@@ -59,17 +59,17 @@ TEST(Probes, NameWhatFailsAndWithholdTheReason) {
   Rig rig(WithElection());
   rig.Tick();
   const std::string_view failed =
-      "[+]leaderElection ok\n[-]informer-sync failed: reason withheld\n[+]shutdown ok\n"
+      "[+]leaderElection ok\n[-]sched-handler-sync failed: reason withheld\n[+]shutdown ok\n"
       "readyz check failed\n";
   EXPECT_EQ(rig.Get("/readyz"), failed);
   EXPECT_EQ(rig.response.status, 500);
-  EXPECT_EQ(rig.Get("/readyz/informer-sync"),
+  EXPECT_EQ(rig.Get("/readyz/sched-handler-sync"),
             "internal server error: the cluster is still being listed\n");
   EXPECT_EQ(rig.response.status, 500);
   EXPECT_EQ(rig.Get("/livez"), "ok");
-  EXPECT_EQ(rig.Get("/readyz?exclude=informer-sync"), "ok");
-  EXPECT_EQ(rig.Get("/readyz?exclude=informer-sync&verbose"),
-            "[+]leaderElection ok\n[+]informer-sync excluded: ok\n[+]shutdown ok\n"
+  EXPECT_EQ(rig.Get("/readyz?exclude=sched-handler-sync"), "ok");
+  EXPECT_EQ(rig.Get("/readyz?exclude=sched-handler-sync&verbose"),
+            "[+]leaderElection ok\n[+]sched-handler-sync excluded: ok\n[+]shutdown ok\n"
             "readyz check passed\n");
   EXPECT_EQ(rig.Get("/livez?exclude=x&exclude=y&verbose"),
             "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"x\",\"y\"\n"
@@ -91,7 +91,7 @@ TEST(Probes, WhoseWatchIsRefusedForLongIsNotReady) {
     const std::string ready = rig.Get("/readyz");
     EXPECT_TRUE(seconds >= 50 || ready == "ok") << seconds << " s: " << ready;
   }
-  EXPECT_TRUE(rig.Get("/readyz/informer-sync")
+  EXPECT_TRUE(rig.Get("/readyz/sched-handler-sync")
                   .starts_with("internal server error: the API server has refused to watch pods "
                                "for "))
       << rig.response.body.view();
@@ -112,7 +112,7 @@ TEST(Probes, WhoIsToStopIsNotReady) {
   rig.Start({}, {});
   rig.Step(env::RequestArrived{.exchange = kStopExchange, .peer = {}, .request = {}});
   EXPECT_EQ(rig.Get("/readyz"),
-            "[+]informer-sync ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n");
+            "[+]sched-handler-sync ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n");
   EXPECT_EQ(rig.Get("/livez"), "ok");
 }
 
