@@ -15,8 +15,8 @@ class Scheduler;
 //
 //   /healthz  leaderElection     ping where there is no election
 //   /livez    ping
-//   /readyz   leaderElection, sched-handler-sync (all was listed, and no watch has been refused for a
-//             minute), shutdown (it is not to stop)
+//   /readyz   leaderElection, sched-handler-sync (all was listed, and no watch has been refused for
+//             a minute), shutdown (it is not to stop)
 //
 // A standby is ready. leaderElection can't fail here: who can't renew its lease leads no more.
 [[nodiscard]] std::optional<env::HttpResponse> AnswerProbe(const Scheduler& scheduler,
