@@ -13,6 +13,8 @@ namespace berth::control {
 namespace {
 
 constexpr std::string_view kPodScheduled = "PodScheduled";
+// Who tells of what is no pod.
+constexpr std::string_view kItself = "berth";
 // A nomination that was refused is written again after this.
 constexpr Duration kNominationInterval = Duration::Seconds(1);
 
@@ -158,28 +160,26 @@ void StatusWriter::TellEvent(Instant now, Note& note) {
   if (note.wanted_reason == kSchedulingGated || note.told_message == note.wanted_message) return;
   note.told_message = note.wanted_message;
   if (options_.tell_again > Duration{}) TellAt(now + options_.tell_again, note);
-  Queue({.regarding = note.pod,
-         .type = "Warning",
-         .reason = "FailedScheduling",
-         .action = "Scheduling",
-         .note = std::string(note.wanted_message.view()),
-         .controller = note.scheduler_name,
-         .instance = fmt::format("{}-{}", note.scheduler_name, options_.instance),
-         .time = now,
-         .serial = ++serial_});
+  client::EventFacts event = EventOf(now, note.pod, note.scheduler_name);
+  event.type = "Warning";
+  event.reason = "FailedScheduling";
+  event.action = "Scheduling";
+  event.note = note.wanted_message.view();
+  Queue(std::move(event));
 }
 
-client::EventFacts StatusWriter::EventOf(Instant now, const Placed& placed) {
-  return {.regarding = placed.pod,
+client::EventFacts StatusWriter::EventOf(Instant now, const client::ObjectRef& object,
+                                         std::string_view controller) {
+  return {.regarding = object,
           .type = "Normal",
-          .controller = std::string(placed.scheduler_name),
-          .instance = fmt::format("{}-{}", placed.scheduler_name, options_.instance),
+          .controller = std::string(controller),
+          .instance = fmt::format("{}-{}", controller, options_.instance),
           .time = now,
           .serial = ++serial_};
 }
 
 void StatusWriter::Scheduled(Instant now, const Placed& placed) {
-  client::EventFacts event = EventOf(now, placed);
+  client::EventFacts event = EventOf(now, placed.pod, placed.scheduler_name);
   event.reason = "Scheduled";
   event.action = "Binding";
   event.note = fmt::format("Successfully assigned {}/{} to {}", placed.pod.namespace_name,
@@ -189,7 +189,7 @@ void StatusWriter::Scheduled(Instant now, const Placed& placed) {
 
 void StatusWriter::Preempted(Instant now, const Placed& victim, const client::ObjectRef& preemptor,
                              bool by_workload) {
-  client::EventFacts event = EventOf(now, victim);
+  client::EventFacts event = EventOf(now, victim.pod, victim.scheduler_name);
   event.reason = "Preempted";
   event.action = "Preempting";
   event.note = fmt::format("Preempted by {} {} on node {}", by_workload ? "workload" : "pod",
@@ -200,7 +200,7 @@ void StatusWriter::Preempted(Instant now, const Placed& victim, const client::Ob
 }
 
 void StatusWriter::Released(Instant now, const Placed& member, std::string_view gang) {
-  client::EventFacts event = EventOf(now, member);
+  client::EventFacts event = EventOf(now, member.pod, member.scheduler_name);
   event.reason = "GangReleased";
   event.action = "Releasing";
   event.note = fmt::format("Released from node {}: PodGroup {} was not completed in time",
@@ -209,33 +209,26 @@ void StatusWriter::Released(Instant now, const Placed& member, std::string_view 
 }
 
 void StatusWriter::CohortIsAtFault(Instant now, const CohortFault& fault) {
-  Queue({.regarding = {.name = fault.name, .uid = fault.uid},
-         .kind = "Cohort",
-         .api_version = "kueue.x-k8s.io/v1beta2",
-         .type = "Warning",
-         .reason = "CohortCycle",
-         .action = "CheckCohort",
-         .note = fault.message,
-         .controller = "berth",
-         .instance = fmt::format("berth-{}", options_.instance),
-         .time = now,
-         .serial = ++serial_});
+  client::EventFacts event = EventOf(now, {.name = fault.name, .uid = fault.uid}, kItself);
+  event.kind = "Cohort";
+  event.api_version = "kueue.x-k8s.io/v1beta2";
+  event.type = "Warning";
+  event.reason = "CohortCycle";
+  event.action = "CheckCohort";
+  event.note = fault.message;
+  Queue(std::move(event));
 }
 
 void StatusWriter::BecameLeader(Instant now, const client::ObjectRef& lease,
                                 std::string_view identity) {
   if (!options_.tell_leader) return;
-  Queue({.regarding = lease,
-         .kind = "Lease",
-         .api_version = "coordination.k8s.io/v1",
-         .type = "Normal",
-         .reason = "LeaderElection",
-         .action = "LeaderElection",
-         .note = fmt::format("{} became leader", identity),
-         .controller = "berth",
-         .instance = fmt::format("berth-{}", options_.instance),
-         .time = now,
-         .serial = ++serial_});
+  client::EventFacts event = EventOf(now, lease, kItself);
+  event.kind = "Lease";
+  event.api_version = "coordination.k8s.io/v1";
+  event.reason = "LeaderElection";
+  event.action = "LeaderElection";
+  event.note = fmt::format("{} became leader", identity);
+  Queue(std::move(event));
 }
 
 void StatusWriter::Queue(client::EventFacts facts) {

@@ -184,7 +184,9 @@ class StatusWriter {
   void TellEvent(Instant now, Note& note);
   void TellAt(Instant at, Note& note);
   void TellAgain(Instant now);
-  [[nodiscard]] client::EventFacts EventOf(Instant now, const Placed& placed);
+  // Of a normal event that the controller tells.
+  [[nodiscard]] client::EventFacts EventOf(Instant now, const client::ObjectRef& object,
+                                           std::string_view controller);
   void ReadLater(Instant now, const std::string& uid, Note& note, env::CallId write);
   void ForgetReads(const std::string& uid, Note& note);
   [[nodiscard]] Duration RefusedWait(Duration first, uint32_t refusals) const;
