@@ -24,6 +24,9 @@ namespace {
 constexpr std::string_view kGatedMessage =
     "Scheduling is blocked due to non-empty scheduling gates";
 
+// Where the watchdog has more to look at than one step should take.
+constexpr Duration kWatchdogGoesOn = Duration::Seconds(1);
+
 client::WatchOptions PodsToWatch(const SchedulerOptions& options) {
   client::WatchOptions watch{.resource = client::Pods()};
   if (!options.groups) {
@@ -343,7 +346,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
         fmt::format("its requests of {} are left out: too many kinds of resource", Join(left_out)),
         env::LogLevel::kError, out);
   }
-  const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
+  const bool waits = Waits(*pod);
   if (extenders_) NoteAsking(event, waits && mine, *pod, *facts, out);
   facts->ours = mine && pod->spec->unsupported.empty();
   SpreadByDefault(event, *pod, waits && mine, *facts);
@@ -909,9 +912,6 @@ void Scheduler::ReadPods(Instant now, env::Outbox& out) {
     reads_.emplace(call.value, std::move(read));
   }
 }
-
-// Where it has more to look at than one step should take.
-constexpr Duration kWatchdogGoesOn = Duration::Seconds(1);
 
 void Scheduler::Watchdog(Instant now, env::Outbox& out) {
   watchdog_due_ = false;
