@@ -564,6 +564,19 @@ TEST(Watch, AServerThatAnswersEveryWatchWith410IsNotAskedInALoop) {
   EXPECT_GE(rig.now, Instant{1'000'000'000} + Duration::Milliseconds(800));
 }
 
+// Of the one watch there is, whose lists are answered so: soon, and then ever later.
+void ExpectLookedForLaterAndLater(Rig& rig, int status, std::string_view body,
+                                  std::string_view told) {
+  for (const int64_t milliseconds : {200, 400, 800, 1'600, 3'200, 6'400, 12'800, 25'600, 30'000}) {
+    const Instant before = rig.now;
+    rig.Wake();
+    EXPECT_EQ((rig.now - before).milliseconds(), milliseconds);
+    rig.Answer(status, std::string(body));
+    EXPECT_EQ(rig.Told(), told);
+    EXPECT_EQ(rig.client.watch(WatchId{0}).refused_for(), Duration{});
+  }
+}
+
 TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
   Rig rig;
   WatchOptions options = kPods;
@@ -575,14 +588,7 @@ TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
   EXPECT_EQ(rig.Told(), "first ");
   EXPECT_TRUE(rig.client.synced());
   EXPECT_TRUE(rig.client.absent(watch));
-  // Soon, and then ever later.
-  for (const int64_t milliseconds : {200, 400, 800, 1'600, 3'200, 6'400, 12'800, 25'600, 30'000}) {
-    const Instant before = rig.now;
-    rig.Wake();
-    EXPECT_EQ((rig.now - before).milliseconds(), milliseconds);
-    rig.Answer(404, "404 page not found");
-    EXPECT_EQ(rig.Told(), "");
-  }
+  ExpectLookedForLaterAndLater(rig, 404, "404 page not found", "");
   // It is there, and goes again.
   rig.Wake();
   rig.Answer(200, List(10, {Object("a", "u1", 3)}));
@@ -617,15 +623,8 @@ TEST(Watch, WhatMayNotBeListedIsEmptyAndLookedForAgain) {
             "no cannot list");
   EXPECT_TRUE(rig.client.synced());
   EXPECT_TRUE(rig.client.absent(watch));
-  // Told once; soon, and then ever later.
-  for (const int64_t milliseconds : {200, 400, 800, 1'600, 3'200, 6'400, 12'800, 25'600, 30'000}) {
-    const Instant before = rig.now;
-    rig.Wake();
-    EXPECT_EQ((rig.now - before).milliseconds(), milliseconds);
-    rig.Answer(403, std::string(kForbidden));
-    EXPECT_EQ(rig.Told(), "trouble403again ");
-    EXPECT_EQ(rig.client.watch(watch).refused_for(), Duration{});
-  }
+  // Told once.
+  ExpectLookedForLaterAndLater(rig, 403, kForbidden, "trouble403again ");
   // The right is given, first to what the server doesn't know.
   rig.Wake();
   rig.Answer(404, "404 page not found");
