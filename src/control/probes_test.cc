@@ -29,8 +29,9 @@ TEST(Probes, SayOkAndWithVerboseWhatWasLookedAt) {
   EXPECT_EQ(rig.response.status, 200);
   EXPECT_EQ(rig.Get("/healthz?verbose"), "[+]leaderElection ok\nhealthz check passed\n");
   EXPECT_EQ(rig.Get("/livez?verbose=1"), "[+]ping ok\nlivez check passed\n");
-  EXPECT_EQ(rig.Get("/readyz?verbose"),
-            "[+]leaderElection ok\n[+]sched-handler-sync ok\n[+]shutdown ok\nreadyz check passed\n");
+  EXPECT_EQ(
+      rig.Get("/readyz?verbose"),
+      "[+]leaderElection ok\n[+]sched-handler-sync ok\n[+]shutdown ok\nreadyz check passed\n");
   EXPECT_EQ(rig.Get("/readyz/sched-handler-sync"), "ok");
   rig.Get("/readyz/nosuch");
   EXPECT_EQ(rig.response.status, 404);
