@@ -88,7 +88,8 @@ void Client::StopWatch(Instant now, WatchId watch, env::Outbox& out) {
 
 env::CallId Client::Call(Instant now, Request request, env::Outbox& out) {
   const uint64_t id = next_call_++;
-  const bool full = calls_queued() >= static_cast<size_t>(options_.calls_queued_max);
+  const bool full =
+      calls_queued() - places_.parked() >= static_cast<size_t>(options_.calls_queued_max);
   if (full || (writes_stopped_ && IsWrite(request))) {
     EndUnsent(id);
     return {id};
@@ -110,6 +111,8 @@ bool Client::CancelQueued(env::CallId call) {
   if (it == pending_.end() || it->second.place == Place::kInFlight) return false;
   if (it->second.place == Place::kDelayed) {
     delayed_.erase({it->second.at, call.value});
+  } else if (it->second.place == Place::kParked) {
+    places_.Forget(call.value, FlowOf(it->second.request));
   } else {
     std::deque<uint64_t>& queue = queues_[Index(it->second.request.priority)];
     queue.erase(std::find(queue.begin(), queue.end(), call.value));
@@ -178,16 +181,30 @@ bool Client::MayLeave(uint64_t id, uint64_t fresh) const {
   return fresh == kTick || id == fresh || !pending_.at(id).request.waits_for_tick;
 }
 
-void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
-  if (now < hold_until_) return;
+// Whether the first that waits has a place, or is of a flow that hangs: that one leaves the queue,
+// whatever there is room for.
+bool Client::ItsTurn(size_t queue) const {
+  if (queues_[queue].empty()) return false;
   const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
+  if (places_.in_window() < ShareOf(queue, window)) return true;
+  return places_.any_hangs() && places_.Hangs(FlowOf(pending_.at(queues_[queue].front()).request));
+}
+
+void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
+  places_.NoteTime(now);
+  if (now < hold_until_) return;
   for (size_t i = 0; i < kPriorities; ++i) {
     if (now < throttled_until_[i]) return;  // Nor what is below it.
-    while (!queues_[i].empty() && in_flight_ < ShareOf(i, window)) {
+    while (ItsTurn(i)) {
       if (!MayLeave(queues_[i].front(), fresh)) return;
       const uint64_t id = queues_[i].front();
       queues_[i].pop_front();
-      Send(now, id, out);
+      std::string flow = FlowOf(pending_.at(id).request);
+      if (places_.Hangs(flow) && !places_.HasRoomApart(flow)) {
+        Park(id, flow);
+        continue;
+      }
+      Send(now, id, std::move(flow), out);
       // One call finds out whether the server can be reached again.
       if (unreachable_ > 0) {
         probe_ = id;
@@ -198,13 +215,23 @@ void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
   }
 }
 
-void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
+void Client::Park(uint64_t id, const std::string& flow) {
+  if (places_.parked() >= static_cast<size_t>(options_.calls_queued_max)) {
+    pending_.erase(id);
+    EndUnsent(id);
+    return;
+  }
+  pending_.at(id).place = Place::kParked;
+  places_.Park(id, flow);
+}
+
+void Client::Send(Instant now, uint64_t id, std::string flow, env::Outbox& out) {
   Pending& pending = pending_.at(id);
   CHECK(pending.place == Place::kQueued);
   pending.place = Place::kInFlight;
   pending.sent = now;
   ++pending.attempts;
-  ++in_flight_;
+  places_.Take(now, id, std::move(flow));
   const Request& request = pending.request;
   env::HttpRequest wire = Wire(request.method, request.target, "application/json");
   if (!request.content_type.empty()) wire.headers.push_back({"content-type", request.content_type});
@@ -215,6 +242,16 @@ void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
                        .stream = false,
                        .timeout = request.timeout,
                        .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
+}
+
+void Client::Free(uint64_t id) {
+  const std::vector<uint64_t> back = places_.Free(id);
+  // In front: they have waited longest.
+  for (auto it = back.rbegin(); it != back.rend(); ++it) {
+    Pending& pending = pending_.at(*it);
+    pending.place = Place::kQueued;
+    queues_[Index(pending.request.priority)].push_front(*it);
+  }
 }
 
 void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
@@ -248,7 +285,7 @@ Duration Client::Backoff(uint32_t failures) { return BackoffDelay(limits_, failu
 void Client::OnResponse(Instant now, const env::Response& response, std::vector<Event>& events) {
   const auto it = pending_.find(response.call.value);
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
-  --in_flight_;
+  Free(it->first);
   Reached(now);
   const Pending& pending = it->second;
   const int status = response.response.status;
@@ -283,7 +320,7 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
 void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events) {
   const auto it = pending_.find(failed.call.value);
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
-  --in_flight_;
+  Free(it->first);
   const Pending& pending = it->second;
   ++answers_[{0, pending.request.method}];
   const bool unsent = failed.failure == env::CallFailure::kNotSent;
@@ -437,10 +474,10 @@ Instant Client::wake_at() const {
   Instant at = Instant::Never();
   for (const WatchState& watch : watches_) at = std::min(at, watch.wake_at());
   if (!delayed_.empty()) at = std::min(at, delayed_.begin()->first);
-  const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
   for (size_t i = 0; i < kPriorities; ++i) {
-    if (!queues_[i].empty() && in_flight_ < ShareOf(i, window))
-      at = std::min(at, std::max(hold_until_, throttled_until_[i]));
+    if (queues_[i].empty()) continue;
+    const Instant turn = ItsTurn(i) ? throttled_until_[i] : places_.next_at();
+    at = std::min(at, std::max(hold_until_, turn));
   }
   return at;
 }
@@ -454,7 +491,8 @@ bool Client::synced(WatchId watch) const { return watches_[watch.value].synced()
 bool Client::absent(WatchId watch) const { return watches_[watch.value].absent(); }
 
 size_t Client::calls_queued() const {
-  return queues_[0].size() + queues_[1].size() + queues_[2].size() + delayed_.size();
+  return queues_[0].size() + queues_[1].size() + queues_[2].size() + delayed_.size() +
+         places_.parked();
 }
 
 size_t Client::calls_queued(Priority priority) const { return queues_[Index(priority)].size(); }
@@ -491,7 +529,8 @@ void Client::AddTo(Hasher& hasher) const {
   }
   hasher.Add(overflow_.size());
   for (const CallDone& done : overflow_) hasher.AddCall(done.call.value);
-  hasher.Add(writes_stopped_).Add(writes_leave_until_.ns).Add(in_flight_).Add(hold_until_.ns);
+  hasher.Add(writes_stopped_).Add(writes_leave_until_.ns).Add(hold_until_.ns);
+  places_.AddTo(hasher);
   for (const Instant until : throttled_until_) hasher.Add(until.ns);
   hasher.Add(unreachable_).AddCall(probe_);
 }

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/prng.h"
 #include "base/time.h"
+#include "client/call_places.h"
 #include "client/request.h"
 #include "client/watch.h"
 #include "env/actor.h"
@@ -59,8 +60,10 @@ struct Options {
   uint64_t seed = 1;      // Of the jitter.
   // Calls on their way at once. The classes below kHigh may fill three quarters and half of it, so
   // that a burst of events never stands before a binding. 128 at 10 ms a write are 12,800 writes/s.
+  // Calls that hang have places of their own beside it (call_places.h).
   int64_t calls_in_flight_max = 128;
-  // Calls that wait for a place in the window. One more is answered kRefused, unsent.
+  // Calls that wait for a place in the window; and, of flows that hang, for one of theirs. One more
+  // is answered kRefused, unsent.
   int64_t calls_queued_max = 65'536;
   Duration backoff_initial = Duration::Milliseconds(200);
   Duration backoff_max = Duration::Seconds(30);
@@ -150,8 +153,9 @@ class Client {
   [[nodiscard]] bool absent(WatchId watch) const;
 
   [[nodiscard]] size_t calls_queued() const;
+  // Without those of flows that hang.
   [[nodiscard]] size_t calls_queued(Priority priority) const;
-  [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
+  [[nodiscard]] size_t calls_in_flight() const { return places_.under_way(); }
   // For metrics; as all that is only shown, it is not part of the hash.
   [[nodiscard]] const AnswerCounts& answers() const { return answers_; }
   [[nodiscard]] const std::map<env::Method, AnswerTimes>& answer_times() const {
@@ -165,7 +169,7 @@ class Client {
   void AddTo(Hasher& hasher) const;
 
  private:
-  enum class Place : uint8_t { kQueued, kInFlight, kDelayed };
+  enum class Place : uint8_t { kQueued, kParked, kInFlight, kDelayed };
   struct Pending {
     Request request;
     Place place = Place::kQueued;
@@ -177,6 +181,7 @@ class Client {
 
   void EndUnsent(uint64_t id);
   void NameCalls(HashNames& names) const;
+  [[nodiscard]] bool ItsTurn(size_t queue) const;
   [[nodiscard]] bool MayLeave(uint64_t id, uint64_t fresh) const;
   void OnTick(Instant now, env::Outbox& out, std::vector<Event>& events);
   void OnResponse(Instant now, const env::Response& response, std::vector<Event>& events);
@@ -187,7 +192,11 @@ class Client {
   void Finish(uint64_t id, CallDone done, std::vector<Event>& events);
   // Sends what there is room for, up to a call that waits for a Tick, unless it is `fresh`.
   void Pump(Instant now, env::Outbox& out, uint64_t fresh = 0);
-  void Send(Instant now, uint64_t id, env::Outbox& out);
+  // The call, whose turn it is, waits for the others of its flow.
+  void Park(uint64_t id, const std::string& flow);
+  void Send(Instant now, uint64_t id, std::string flow, env::Outbox& out);
+  // A call is under way no longer.
+  void Free(uint64_t id);
   WatchState* WatchOf(env::CallId call);
   // Why list-watches got no answer is told once, not by each of them.
   void NoteNoAnswer(const env::CallFailed& failed, std::span<Event> told);
@@ -207,7 +216,7 @@ class Client {
   std::vector<WatchState> watches_;
   std::map<uint64_t, Pending> pending_;
   std::array<std::deque<uint64_t>, kPriorities> queues_;
-  size_t in_flight_ = 0;
+  CallPlaces places_;  // Of those under way.
   std::set<std::pair<Instant, uint64_t>> delayed_;
   // Of each class nothing is sent before this: it was throttled, or one above it.
   std::array<Instant, kPriorities> throttled_until_{};

@@ -60,6 +60,26 @@ std::string DeleteOptions(std::string_view uid, std::optional<int64_t> grace_sec
   return out + "}";
 }
 
+// The segments of a target's path, and which of them names the resource.
+struct PathParts {
+  std::vector<std::string_view> parts;
+  size_t at;
+};
+PathParts SplitPath(std::string_view target) {
+  std::vector<std::string_view> parts;
+  std::string_view path = target.substr(0, target.find('?'));
+  while (!path.empty()) {
+    path.remove_prefix(1);  // The slash.
+    const size_t end = path.find('/');
+    parts.push_back(path.substr(0, end));
+    path = end == std::string_view::npos ? std::string_view() : path.substr(end);
+  }
+  // Behind "api" and the version, or "apis", the group and the version.
+  size_t at = !parts.empty() && parts[0] == "apis" ? 3 : 2;
+  if (parts.size() > at + 2 && parts[at] == "namespaces") at += 2;
+  return {.parts = std::move(parts), .at = at};
+}
+
 }  // namespace
 
 std::string PercentEncode(std::string_view text) {
@@ -90,17 +110,7 @@ std::string PathOf(const Resource& resource, const ObjectPath& path) {
 }
 
 Access AccessOf(env::Method method, std::string_view target) {
-  std::vector<std::string_view> parts;
-  std::string_view path = target.substr(0, target.find('?'));
-  while (!path.empty()) {
-    path.remove_prefix(1);  // The slash.
-    const size_t end = path.find('/');
-    parts.push_back(path.substr(0, end));
-    path = end == std::string_view::npos ? std::string_view() : path.substr(end);
-  }
-  // Behind "api" and the version, or "apis", the group and the version.
-  size_t at = !parts.empty() && parts[0] == "apis" ? 3 : 2;
-  if (parts.size() > at + 2 && parts[at] == "namespaces") at += 2;
+  const auto [parts, at] = SplitPath(target);
   const bool one = parts.size() > at + 1;
   Access access;
   if (parts.size() > at) access.resource = parts[at];
@@ -122,6 +132,15 @@ Access AccessOf(env::Method method, std::string_view target) {
       access.verb = one ? "get" : "list";
   }
   return access;
+}
+
+std::string FlowOf(const Request& request) {
+  const auto [parts, at] = SplitPath(request.target);
+  std::string flow = fmt::format("{} ", ToString(request.method));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i != at + 1) flow.append(1, '/').append(parts[i]);
+  }
+  return flow;
 }
 
 std::string_view ToString(Outcome outcome) {

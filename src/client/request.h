@@ -70,6 +70,10 @@ struct Access {
 };
 [[nodiscard]] Access AccessOf(env::Method method, std::string_view target);
 
+// What a request may hang together with: those of its method to its resource, or subresource, in
+// its namespace, as an admission webhook there sees them. REQUIRES: as AccessOf.
+[[nodiscard]] std::string FlowOf(const Request& request);
+
 // What became of a call, as its owner must treat it (ARCHITECTURE.md, "Writes and their outcomes").
 enum class Outcome : uint8_t {
   kDone,      // 2xx.

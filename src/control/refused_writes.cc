@@ -14,8 +14,8 @@ std::optional<std::string> RefusedWrites::Note(Instant now, const client::CallDo
   const Kind kind(access.verb, access.resource);
   Counts& counts = counts_[kind];
   ++(unknown ? counts.unknown : counts.refused);
-  // That there was no answer is told of the server as a whole.
-  if (unknown && status == 0) return std::nullopt;
+  // That a connection was lost is told of the server as a whole.
+  if (unknown && status == 0 && done.failure != env::CallFailure::kTimeout) return std::nullopt;
   const auto [told, first] = told_.try_emplace(kind, now);
   if (!first && now < told->second + kTellEvery) return std::nullopt;
   told->second = now;

@@ -28,7 +28,7 @@ class RefusedWrites {
 
   // Notes a call that has ended. A line for the log where one is due. What was never sent, is
   // throttled or forbidden by a budget (429), in conflict, or about what is gone, is none of these;
-  // one without an answer is counted.
+  // one whose connection was lost is counted.
   std::optional<std::string> Note(Instant now, const client::CallDone& done);
 
   [[nodiscard]] const std::map<Kind, Counts>& counts() const { return counts_; }

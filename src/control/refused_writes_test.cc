@@ -53,9 +53,10 @@ TEST(RefusedWrites, WhatNeedsNobodysHelpIsNotTold) {
   EXPECT_EQ(writes.Note(now, Done(env::Method::kDelete, pod, 404, client::Outcome::kGone)),
             std::nullopt);
   EXPECT_TRUE(writes.counts().empty());
-  // That there is no answer at all is told of the server, not of each kind.
-  EXPECT_EQ(writes.Note(now, Done(env::Method::kDelete, pod, 0, client::Outcome::kUnknown)),
-            std::nullopt);
+  // That a connection is lost is told of the server, not of each kind.
+  client::CallDone lost = Done(env::Method::kDelete, pod, 0, client::Outcome::kUnknown);
+  lost.failure = env::CallFailure::kLost;
+  EXPECT_EQ(writes.Note(now, lost), std::nullopt);
   EXPECT_EQ(writes.counts().at({"delete", "pods"}).unknown, 1U);
 }
 
@@ -68,6 +69,12 @@ TEST(RefusedWrites, WhatTheServerFailsToDoIsTold) {
                   ->starts_with("create pods/binding: failed (500): "));
   EXPECT_EQ(writes.Note(Instant::FromSeconds(1'001), binding), std::nullopt);
   EXPECT_EQ(writes.counts().at({"create", "pods/binding"}).unknown, 2U);
+  client::CallDone status = Done(env::Method::kPatch, "/api/v1/namespaces/ns/pods/p/status", 0,
+                                 client::Outcome::kUnknown);
+  status.failure = env::CallFailure::kTimeout;
+  EXPECT_EQ(writes.Note(Instant::FromSeconds(1'000), status),
+            "patch pods/status: failed (0): no answer in time");
+  EXPECT_EQ(writes.Note(Instant::FromSeconds(1'001), status), std::nullopt);
 }
 
 }  // namespace

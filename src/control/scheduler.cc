@@ -848,11 +848,12 @@ void Scheduler::ToldRefused(const Binder::Attempt& attempt, const std::string& t
                             env::Outbox& out) {
   ++counters_.errors;
   metrics_.Refused(attempt.scheduler_name);
-  // Of a missing right, and of what the server fails to do, it is said once for all
-  // (RefusedWrites), and of an extender's trouble.
+  // Of a missing right, and of what the server fails to do or to answer (0), it is said once for
+  // all (RefusedWrites), and of an extender's trouble.
   constexpr int kForbidden = 403;
   constexpr int kServerError = 500;
-  const bool told_once = code == kForbidden || code >= kServerError || attempt.by_extender;
+  const bool told_once =
+      code == 0 || code == kForbidden || code >= kServerError || attempt.by_extender;
   Say(out, told_once ? env::LogLevel::kDebug : env::LogLevel::kWarning,
       fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
                   attempt.node, text, code));

@@ -1,12 +1,13 @@
 """Admission webhooks that are really called: what they are asked, what they may do, and what becomes of those that fail."""
 
+import itertools
 import json
 import threading
 
 import objects
 import webhooks
 from cases_processes import own, start
-from harness import Connection, Failure, case
+from harness import TOLERATION, Connection, Failure, case
 from webhooks import Webhook, allow, deny, entry, install, patch, rule
 
 PODS = [rule(["pods"], ["CREATE"], [""], ["v1"])]
@@ -371,6 +372,49 @@ def hangs(test):
     release.set()
     test.wait("the one who stayed is answered", lambda: answers and answers[0].status == 201)
     test.true(not test.exists(test.path("configmaps", "left")), "what nobody waits for isn't made")
+
+
+@case(
+    "a webhook on bindings that hangs keeps its own namespace waiting, and no other",
+    needs=("scheduler",),
+    alone=True,
+    seconds=8,
+)
+def bindings_hang(test):
+    """Three times as many pods as there are calls under way: without places apart they would all be theirs."""
+    release = threading.Event()
+    webhook = Webhook(test, lambda request: allow(request) if release.is_set() else release)
+    bindings = [rule(["pods/binding"], ["CREATE"], [""], ["v1"])]
+    install(test, "Validating", entry(test, webhook, bindings, timeoutSeconds=30, failurePolicy="Fail"))
+    node = test.unique("roomy")
+    test.make_node(node, pods="1000", labels={"row": node})
+    spec = {"nodeSelector": {"row": node}, "tolerations": [TOLERATION]}
+    probes = itertools.count()
+
+    def probed():
+        if not webhook.reviews:
+            test.create(test.path("pods"), objects.pod(f"probe-{next(probes)}", **spec))
+        return webhook.reviews
+
+    settled(test, probed)
+    total = 300
+    for number in range(total):
+        test.create(test.path("pods"), objects.pod(f"sick-{number:03d}", **spec))
+    # More than one kind of place is taken by then.
+    test.wait("the webhook has its hands full", lambda: len(webhook.reviews) >= 64)
+    other = test.unique("well")
+    test.make_namespace(other)
+    for number in range(20):
+        test.create(test.path("pods", namespace=other), objects.pod(f"well-{number:02d}", **spec))
+
+    def placed(namespace=None):
+        return [pod for pod in test.get(test.path("pods", namespace=namespace))["items"] if pod["spec"].get("nodeName")]
+
+    # Before the first of the webhook's calls has come to its end.
+    test.wait("the others have their node", lambda: len(placed(other)) == 20, seconds=20)
+    test.true(not [pod for pod in placed() if pod["metadata"]["name"].startswith("sick")], "the sick still wait")
+    release.set()
+    test.wait("all have their node", lambda: len([p for p in placed() if p["metadata"]["name"].startswith("sick")]) == total)
 
 
 @case("changes, parts and ends are put to webhooks, too", needs=("controllers",), seconds=3)
