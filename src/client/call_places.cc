@@ -6,90 +6,117 @@
 
 namespace berth::client {
 
-bool CallPlaces::Hangs(const std::string& flow) const {
-  const auto it = flows_.find(flow);
-  return it != flows_.end() && it->second.hang > 0;
+size_t ShareOf(Priority priority, size_t places) {
+  if (priority == Priority::kHigh) return places;
+  if (priority == Priority::kNormal) return places - places / 4;
+  return std::max<size_t>(places / 2, 1);
 }
 
-bool CallPlaces::HasRoomApart(const std::string& flow) const {
-  return apart_ < kApartMax && flows_.at(flow).apart < kApartOfFlowMax;
+CallPlaces::Flow CallPlaces::FlowFor(const Request& request) {
+  return {request.priority, FlowOf(request)};
 }
 
-void CallPlaces::Take(Instant now, uint64_t call, std::string flow) {
-  const bool apart = Hangs(flow);
-  if (apart) {
-    ++flows_.at(flow).apart;
+bool CallPlaces::Hangs(const Request& request) const {
+  if (flows_.empty()) return false;
+  const auto it = flows_.find(FlowFor(request));
+  return it != flows_.end() && it->second.hangs;
+}
+
+bool CallPlaces::HasRoom(Priority priority, const Known& flow) const {
+  return apart_ < ShareOf(priority, apart_max_) && flow.apart < apart_max_ - apart_max_ / 3;
+}
+
+void CallPlaces::Take(Instant now, uint64_t call, const Request& request) {
+  Place place{.flow = FlowFor(request), .since = now};
+  if (const auto flow = flows_.find(place.flow); flow != flows_.end() && flow->second.hangs) {
+    place.apart = true;
+    ++flow->second.apart;
     ++apart_;
   }
   young_.emplace(now, call);
-  const bool fresh =
-      places_.emplace(call, Place{.flow = std::move(flow), .since = now, .apart = apart}).second;
-  CHECK(fresh);
+  CHECK(places_.emplace(call, std::move(place)).second);
 }
 
-void CallPlaces::Park(uint64_t call, const std::string& flow) {
-  flows_.at(flow).parked.push_back(call);
+void CallPlaces::Park(uint64_t call, const Request& request) {
+  flows_.at(FlowFor(request)).parked.push_back(call);
   ++parked_;
 }
 
-void CallPlaces::Forget(uint64_t call, const std::string& flow) {
-  std::deque<uint64_t>& parked = flows_.at(flow).parked;
+void CallPlaces::Unpark(uint64_t call, const Request& request) {
+  std::deque<uint64_t>& parked = flows_.at(FlowFor(request)).parked;
   const auto it = std::ranges::find(parked, call);
   CHECK(it != parked.end());
   parked.erase(it);
   --parked_;
 }
 
-std::vector<uint64_t> CallPlaces::Free(uint64_t call) {
+std::optional<uint64_t> CallPlaces::NextParked(Priority priority) const {
+  if (parked_ == 0) return std::nullopt;
+  const Known* next = nullptr;
+  for (const auto& [name, flow] : flows_) {
+    if (name.first != priority || flow.parked.empty() || !HasRoom(priority, flow)) continue;
+    if (next == nullptr || flow.apart < next->apart) next = &flow;
+  }
+  return next == nullptr ? std::nullopt : std::optional(next->parked.front());
+}
+
+std::vector<uint64_t> CallPlaces::Free(Instant now, uint64_t call) {
   const auto it = places_.find(call);
   CHECK(it != places_.end());
-  const Place& place = it->second;
-  if (!place.hangs) young_.erase({place.since, call});
-  const auto of = flows_.find(place.flow);
-  if (of != flows_.end()) {
-    if (place.hangs) --of->second.hang;
-    if (place.apart) {
-      --of->second.apart;
-      --apart_;
-    }
-  }
+  const Place place = std::move(it->second);
   places_.erase(it);
-  std::vector<uint64_t> back;
-  size_t room = kApartMax - std::min(kApartMax, apart_);
-  for (auto flow = flows_.begin(); flow != flows_.end();) {
-    auto& [hang, apart, parked] = flow->second;
-    size_t room_of_flow = kApartOfFlowMax - std::min(kApartOfFlowMax, apart);
-    while (!parked.empty() && (hang == 0 || (room > 0 && room_of_flow > 0))) {
-      if (hang > 0) {
-        --room;
-        --room_of_flow;
-      }
-      back.push_back(parked.front());
-      parked.pop_front();
-      --parked_;
-    }
-    flow = hang == 0 && apart == 0 ? flows_.erase(flow) : std::next(flow);
+  if (!place.hangs) young_.erase({place.since, call});
+  stuck_.erase(call);
+  const auto of = flows_.find(place.flow);
+  if (of == flows_.end()) return {};
+  Known& flow = of->second;
+  if (place.apart) {
+    --flow.apart;
+    --apart_;
   }
+  std::vector<uint64_t> back;
+  if (place.hangs) {
+    if (--flow.hang == 0) flow.calm_since = now;
+  } else if (flow.hangs && flow.hang == 0 && now >= flow.calm_since + kHangsAfter) {
+    flow.hangs = false;
+    parked_ -= flow.parked.size();
+    back.assign(flow.parked.begin(), flow.parked.end());
+    flow.parked.clear();
+  }
+  if (!flow.hangs && flow.apart == 0) flows_.erase(of);
   return back;
 }
 
 void CallPlaces::NoteTime(Instant now) {
-  while (next_at() <= now) {
+  while (!young_.empty() && next_at() <= now) {
     const uint64_t call = young_.begin()->second;
     young_.erase(young_.begin());
     Place& place = places_.at(call);
     place.hangs = true;
-    Flow& flow = flows_[place.flow];
+    Known& flow = flows_[place.flow];
+    flow.hangs = true;
     ++flow.hang;
-    if (place.apart || apart_ >= kApartMax) continue;
+    if (!place.apart) stuck_.insert(call);
+  }
+  std::erase_if(stuck_, [&](uint64_t call) {
+    Place& place = places_.at(call);
+    Known& flow = flows_.at(place.flow);
+    if (!HasRoom(place.flow.first, flow)) return false;
     place.apart = true;
     ++flow.apart;
     ++apart_;
-  }
+    return true;
+  });
+  std::erase_if(flows_, [&](const auto& entry) {
+    const Known& flow = entry.second;
+    return flow.hang == 0 && flow.apart == 0 && flow.parked.empty() &&
+           now >= flow.calm_since + kKnownFor;
+  });
 }
 
 Instant CallPlaces::next_at() const {
-  return young_.empty() ? Instant::Never() : young_.begin()->first + kHangsAfter;
+  if (apart_max_ == 0 || young_.empty()) return Instant::Never();
+  return young_.begin()->first + kHangsAfter;
 }
 
 // The rest follows from these.
@@ -97,11 +124,12 @@ void CallPlaces::AddTo(Hasher& hasher) const {
   hasher.Add(places_.size());
   hasher.AddEach(places_, [](Hasher& one, const auto& entry) {
     const auto& [call, place] = entry;
-    one.AddCall(call).Add(place.since.ns).Add(place.hangs).Add(place.apart);
+    one.AddCall(call).Add(place.hangs).Add(place.apart).Add(place.hangs ? 0 : place.since.ns);
   });
   hasher.Add(flows_.size());
   for (const auto& [name, flow] : flows_) {
-    hasher.Add(std::string_view(name)).Add(flow.parked.size());
+    hasher.Add(name.first).Add(std::string_view(name.second)).Add(flow.hangs);
+    hasher.Add(flow.hang == 0 ? flow.calm_since.ns : 0).Add(flow.parked.size());
     for (const uint64_t call : flow.parked) hasher.AddCall(call);
   }
 }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,46 +13,55 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "client/request.h"
 
 // The places that calls under way take, so that calls that hang keep nobody else waiting.
 //
 // Calls that may hang together are a flow (the word of API priority and fairness): one kind of
-// request in one namespace, as a webhook there sees it. A flow hangs while one of its calls has
-// been under way for kHangsAfter. From then on its calls take places of their own, apart from the
-// window that all share, and wait for one of these, parked, where they stand before nobody.
+// request in one namespace, as a webhook there sees it. A call hangs when it has been under way for
+// kHangsAfter, and its flow from then on, until a second has gone by in which no call of it did and
+// one was answered. Calls of a flow that hangs leave the window, which all share, for places of
+// their own apart; further ones are parked until they get one of these, and stand before nobody.
 //
 // A value, as the client that has it. Not thread-safe.
 namespace berth::client {
 
+// How many of `places` a class of calls may fill, those of all classes counted. A lower class never
+// takes the last ones.
+[[nodiscard]] size_t ShareOf(Priority priority, size_t places);
+
 class CallPlaces {
  public:
-  // What Kubernetes' service level objective gives a write (scalability SLOs: 99 % within 1 s).
+  // What Kubernetes' service level objective gives a write (99 % within 1 s).
   static constexpr Duration kHangsAfter = Duration::Seconds(1);
-  // Apart, in all and of one flow. kube-apiserver has 100 streams for a connection, so a transport
-  // needs a second one for them, or connections of their own.
-  static constexpr size_t kApartMax = 96;
-  static constexpr size_t kApartOfFlowMax = 64;
+  // A flow of which nothing is under way is known to hang for so long: those that failed come back.
+  static constexpr Duration kKnownFor = Duration::Minutes(1);
+
+  using Flow = std::pair<Priority, std::string>;
+  [[nodiscard]] static Flow FlowFor(const Request& request);
+
+  // So many places are apart, and two thirds of them for one flow. None: nothing ever hangs.
+  explicit CallPlaces(size_t apart_max) : apart_max_(apart_max) {}
 
   [[nodiscard]] size_t in_window() const { return places_.size() - apart_; }
   [[nodiscard]] size_t under_way() const { return places_.size(); }
   [[nodiscard]] size_t parked() const { return parked_; }
-  // Whether any flow does; until then no flow needs to be named.
-  [[nodiscard]] bool any_hangs() const { return !flows_.empty(); }
-  [[nodiscard]] bool Hangs(const std::string& flow) const;
-  // REQUIRES: the flow hangs.
-  [[nodiscard]] bool HasRoomApart(const std::string& flow) const;
+  [[nodiscard]] bool Hangs(const Request& request) const;
 
   // A call leaves: apart when its flow hangs, or else in the window.
-  void Take(Instant now, uint64_t call, std::string flow);
-  // A call's turn came, and its flow has no room. REQUIRES: the flow hangs.
-  void Park(uint64_t call, const std::string& flow);
-  // A parked call is wanted no more. O(parked). REQUIRES: it is parked.
-  void Forget(uint64_t call, const std::string& flow);
-  // The call is over. Who was parked and may leave now, in their order: from here they are no
-  // longer parked. O(flows that hang).
-  [[nodiscard]] std::vector<uint64_t> Free(uint64_t call);
+  void Take(Instant now, uint64_t call, const Request& request);
+  // REQUIRES: its flow hangs.
+  void Park(uint64_t call, const Request& request);
+  // A parked call leaves, or is wanted no more. O(parked). REQUIRES: it is parked.
+  void Unpark(uint64_t call, const Request& request);
+  // Whose turn it is among the parked ones of a class: of the flow that has the fewest places, the
+  // one that has waited longest. None while there is no place. O(flows that hang).
+  [[nodiscard]] std::optional<uint64_t> NextParked(Priority priority) const;
+  // The call is over. Those that were parked in a flow that hangs no longer, in their order: they
+  // are as any again, and no longer parked.
+  [[nodiscard]] std::vector<uint64_t> Free(Instant now, uint64_t call);
 
-  // Time goes by: which flows hang. What of them is in the window moves apart, while there is room.
+  // Time goes by: which calls hang. They move apart as far as there is room. O(flows that hang).
   void NoteTime(Instant now);
   // When NoteTime() may find the next.
   [[nodiscard]] Instant next_at() const;
@@ -59,23 +70,28 @@ class CallPlaces {
 
  private:
   struct Place {
-    std::string flow;
+    Flow flow;
     Instant since;
     bool hangs = false;
     bool apart = false;
   };
-  // A flow is known from when it hangs to when none of its calls does and none is apart.
-  struct Flow {
-    size_t hang = 0;   // Its calls that do.
-    size_t apart = 0;  // Its calls there.
+  struct Known {
+    bool hangs = false;  // The flow does.
+    Instant calm_since;  // None of its calls does, if so.
+    size_t hang = 0;     // Its calls that do.
+    size_t apart = 0;    // Its calls there.
     std::deque<uint64_t> parked;
   };
 
+  [[nodiscard]] bool HasRoom(Priority priority, const Known& flow) const;
+
+  size_t apart_max_;
   std::map<uint64_t, Place> places_;
   std::set<std::pair<Instant, uint64_t>> young_;  // Those of places_ that don't hang, oldest first.
-  std::map<std::string, Flow> flows_;
-  size_t apart_ = 0;   // The sum over the flows.
-  size_t parked_ = 0;  // As that.
+  std::set<uint64_t> stuck_;                      // That do, and are in the window.
+  std::map<Flow, Known> flows_;                   // That hang, or have calls apart.
+  size_t apart_ = 0;                              // The sum over the flows.
+  size_t parked_ = 0;                             // As that.
 };
 
 }  // namespace berth::client

@@ -20,25 +20,45 @@ namespace {
 
 using testing::StateHash;
 
-constexpr size_t kWindow = 8;
+// As `berth run` has them.
+constexpr size_t kWindow = 96;
+constexpr size_t kApart = 96;
+constexpr size_t kApartOfFlow = 64;
 
 Request BindIn(std::string_view namespace_name) {
   return Bind({.namespace_name = std::string(namespace_name), .name = "p", .uid = "u"}, "n1", {});
 }
 
 struct HangingRig : Rig {
-  HangingRig() : Rig({.calls_in_flight_max = kWindow}) {}
+  HangingRig() : Rig({.calls_in_flight_max = kWindow, .calls_apart_max = kApart}) {}
   void Bindings(std::string_view namespace_name, size_t count) {
     for (size_t i = 0; i < count; ++i) Call(BindIn(namespace_name));
   }
-  // How many of them have left.
-  [[nodiscard]] size_t Left(std::string_view namespace_name) const {
-    return static_cast<size_t>(std::ranges::count_if(requests, [&](const env::SendRequest& sent) {
-      return sent.request.target.starts_with(fmt::format("/api/v1/namespaces/{}/", namespace_name));
-    }));
+  // Those of them that have left, in their order.
+  [[nodiscard]] std::vector<env::CallId> Of(std::string_view namespace_name) const {
+    std::vector<env::CallId> calls;
+    for (const env::SendRequest& sent : requests) {
+      if (sent.request.target.starts_with(fmt::format("/api/v1/namespaces/{}/", namespace_name)))
+        calls.push_back(sent.call);
+    }
+    return calls;
   }
-  void AnswerCall(env::CallId call) {
-    Step(env::Response{.call = call, .response = {.status = 201, .headers = {}, .body = {}}});
+  [[nodiscard]] size_t Left(std::string_view namespace_name) const {
+    return Of(namespace_name).size();
+  }
+  void AnswerCall(env::CallId call, int status = 201) {
+    Step(env::Response{.call = call, .response = {.status = status, .headers = {}, .body = {}}});
+  }
+  // A binding of the namespace leaves at once, and is answered.
+  void ExpectNoWait(std::string_view namespace_name) {
+    const size_t before = requests.size();
+    Bindings(namespace_name, 1);
+    ASSERT_EQ(requests.size(), before + 1) << namespace_name << " waits";
+    AnswerCall(requests.back().call);
+  }
+  void Pass(Duration duration) {
+    now = now + duration;
+    Step(env::Tick{});
   }
 };
 
@@ -57,32 +77,56 @@ TEST(Flow, IsWhatAWebhookMayHold) {
 // beside others, which waited for as long as its timeoutSeconds, several times over.
 TEST(CallsThatHang, KeepOtherNamespacesWaitingForASecondAtMost) {
   HangingRig rig;
-  rig.Bindings("sick", 200);
+  rig.Bindings("sick", 600);
   rig.Bindings("well", 1);
   EXPECT_EQ(rig.Left("sick"), kWindow);
   EXPECT_EQ(rig.Left("well"), 0u);
   EXPECT_EQ(rig.client.wake_at(), rig.now + CallPlaces::kHangsAfter);
   rig.Wake();
-  EXPECT_EQ(rig.Left("sick"), CallPlaces::kApartOfFlowMax);
+  EXPECT_EQ(rig.Left("sick"), kWindow) << "no more than its places apart";
   EXPECT_EQ(rig.Left("well"), 1u);
-  EXPECT_EQ(rig.client.wake_at(), Instant::Never());
-  // From then on at once, by whole windows.
-  rig.AnswerCall(rig.requests.back().call);
-  for (int i = 0; i < 3; ++i) {
-    const size_t before = rig.requests.size();
-    rig.Bindings("well", kWindow);
-    ASSERT_EQ(rig.requests.size(), before + kWindow);
-    for (size_t one = before; one < before + kWindow; ++one) rig.AnswerCall(rig.requests[one].call);
-  }
-  EXPECT_EQ(rig.Left("sick"), CallPlaces::kApartOfFlowMax);
-  EXPECT_EQ(rig.client.calls_queued(), 200 - CallPlaces::kApartOfFlowMax);
+  rig.AnswerCall(rig.Of("well").back());
+  EXPECT_EQ(rig.client.calls_queued(), 600 - kWindow);
   EXPECT_EQ(rig.client.calls_queued(Priority::kHigh), 0u);
+  // All that hang come to their time-out at once, and the next follow: nobody else waits for them.
+  for (int round = 0; round < 5; ++round) {
+    rig.ExpectNoWait("well");
+    rig.Pass(Duration::Milliseconds(500));
+    rig.ExpectNoWait("well");
+    rig.Pass(Duration::Milliseconds(9'500));
+    rig.ExpectNoWait("well");
+    const size_t left = rig.Left("sick");
+    for (const env::CallId call : rig.Of("sick")) rig.AnswerCall(call, 500);
+    EXPECT_EQ(rig.Left("sick"), left + kApartOfFlow);
+  }
+}
+
+TEST(CallsThatHang, OfTwoNamespacesKeepNoThirdWaiting) {
+  HangingRig rig;
+  for (int i = 0; i < 300; ++i) {
+    rig.Bindings("a", 1);
+    rig.Bindings("b", 1);
+  }
+  rig.Wake();
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EQ(rig.client.calls_in_flight(), kApart);
+    rig.ExpectNoWait("well");
+    rig.Pass(Duration::Seconds(5));
+    rig.ExpectNoWait("well");
+    rig.Pass(Duration::Seconds(5));
+    const std::vector<env::CallId> of_a = rig.Of("a");
+    const std::vector<env::CallId> of_b = rig.Of("b");
+    for (const env::CallId call : of_a) rig.AnswerCall(call, 500);
+    for (const env::CallId call : of_b) rig.AnswerCall(call, 500);
+    EXPECT_GT(rig.Left("a"), of_a.size());
+    EXPECT_GT(rig.Left("b"), of_b.size());
+  }
 }
 
 // It is the bindings that hang; what is told about the pods goes its way, and in their namespace.
 TEST(CallsThatHang, KeepNoOtherKindOfCallWaiting) {
   HangingRig rig;
-  rig.Bindings("sick", 100);
+  rig.Bindings("sick", 300);
   rig.Wake();
   const size_t left = rig.requests.size();
   const ObjectRef pod{.namespace_name = "sick", .name = "p", .uid = "u"};
@@ -91,47 +135,85 @@ TEST(CallsThatHang, KeepNoOtherKindOfCallWaiting) {
   EXPECT_EQ(rig.requests.size(), left + 2);
 }
 
-TEST(CallsThatHang, LeaveOneByOneAsTheirsEndAndAllAtOnceWhenNoneHangs) {
+// A slow server makes conditions and events hang, too: they leave bindings places apart.
+TEST(CallsThatHang, OfALowerClassLeaveHigherOnesPlaces) {
   HangingRig rig;
-  rig.Bindings("sick", 200);
-  rig.Wake();
-  const std::vector<env::SendRequest> hang(rig.requests.begin(), rig.requests.begin() + kWindow);
-  for (size_t i = 0; i + 1 < hang.size(); ++i) {
-    rig.AnswerCall(hang[i].call);
-    EXPECT_EQ(rig.Left("sick"), CallPlaces::kApartOfFlowMax + i + 1);
+  const ObjectRef pod{.namespace_name = "ns", .name = "p", .uid = "u"};
+  for (int i = 0; i < 200; ++i) {
+    rig.Call(PatchStatus(Pods(), pod, "{}"));
+    rig.Call(CreateEvent({.regarding = pod}));
   }
-  // Those that left meanwhile answer within a second: with the last that hung the flow is as any.
-  for (size_t i = kWindow; i < rig.requests.size(); ++i) {
-    if (rig.client.calls_queued() == 0) break;
-    rig.AnswerCall(rig.requests[i].call);
-  }
-  EXPECT_EQ(rig.client.calls_queued(), 0u);
-  rig.AnswerCall(hang.back().call);
-  EXPECT_EQ(rig.Left("sick"), 200u);
-  for (const env::SendRequest& sent : std::vector(rig.requests)) rig.AnswerCall(sent.call);
-  EXPECT_EQ(rig.client.calls_in_flight(), 0u);
-  rig.Bindings("sick", kWindow + 1);
-  EXPECT_EQ(rig.Left("sick"), 200 + kWindow) << "the window, and no more";
+  for (int i = 0; i < 3; ++i) rig.Pass(CallPlaces::kHangsAfter);
+  rig.Bindings("other", 200);
+  rig.Pass(CallPlaces::kHangsAfter);
+  // A quarter of the places apart are bindings' alone: so much of the window is free again.
+  EXPECT_EQ(rig.Left("other"), kWindow);
+  rig.Bindings("third", kWindow);
+  EXPECT_EQ(rig.Left("third"), kApart / 4);
 }
 
-TEST(CallsThatHang, AreBoundedTogether) {
+TEST(CallsThatHang, AreAsAnyOnceASecondWentByInWhichNoneDid) {
+  HangingRig rig;
+  rig.Bindings("sick", 300);
+  rig.Wake();
+  for (const env::CallId call : rig.Of("sick")) rig.AnswerCall(call);
+  ASSERT_EQ(rig.Left("sick"), kWindow + kApartOfFlow);
+  // It answers again, but that may be chance: one goes for each that ends.
+  size_t answered = kWindow;
+  const auto answer = [&] { rig.AnswerCall(rig.Of("sick")[answered++]); };
+  answer();
+  rig.now = rig.now + CallPlaces::kHangsAfter - Duration{1};
+  answer();
+  EXPECT_EQ(rig.Left("sick"), answered + kApartOfFlow);
+  // Those that left first hang by now, and are answered: the calm begins anew.
+  rig.now = rig.now + Duration{1};
+  rig.Step(env::Tick{});
+  while (answered < kWindow + kApartOfFlow + 2) answer();
+  EXPECT_EQ(rig.Left("sick"), answered + kApartOfFlow);
+  rig.now = rig.now + CallPlaces::kHangsAfter - Duration{1};
+  for (size_t i = 0; i < kApartOfFlow; ++i) answer();
+  ASSERT_LT(rig.Left("sick"), 300u);
+  rig.now = rig.now + Duration{1};
+  answer();
+  EXPECT_EQ(rig.Left("sick"), 300u) << "all that wait, in the window";
+  while (answered < 300) answer();
+  EXPECT_EQ(rig.client.calls_in_flight(), 0u);
+  rig.Bindings("sick", kWindow + 1);
+  EXPECT_EQ(rig.Left("sick"), 300 + kWindow);
+}
+
+// Those that failed are tried again after a while, all at once.
+TEST(CallsThatHang, AreRememberedForAMinute) {
+  for (const bool later : {false, true}) {
+    HangingRig rig;
+    rig.Bindings("sick", 10);
+    rig.Pass(Duration::Seconds(10));
+    for (const env::CallId call : rig.Of("sick")) rig.AnswerCall(call, 500);
+    rig.Pass(CallPlaces::kKnownFor - Duration{later ? 0 : 1});
+    rig.Bindings("sick", 300);
+    EXPECT_EQ(rig.Left("sick"), 10 + (later ? kWindow : kApartOfFlow));
+  }
+}
+
+// No place is left apart: the third keeps the window, until places of the others come free, which
+// are its own then.
+TEST(CallsThatHang, MoveApartAsPlacesComeFree) {
   HangingRig rig;
   for (const std::string_view one : {"a", "b", "c"}) {
-    rig.Bindings(one, 100);
+    rig.Bindings(one, 300);
     rig.Wake();
   }
-  EXPECT_EQ(rig.Left("a"), CallPlaces::kApartOfFlowMax);
-  EXPECT_EQ(rig.Left("a") + rig.Left("b"), CallPlaces::kApartMax);
-  // No place is left apart: these keep the window, as long as they hang.
-  EXPECT_EQ(rig.Left("c"), kWindow);
-  // One that ends makes room for whoever waits, of whichever flow.
-  rig.AnswerCall(rig.requests.front().call);
-  EXPECT_EQ(rig.client.calls_in_flight(), CallPlaces::kApartMax + kWindow);
+  EXPECT_EQ(rig.client.calls_in_flight(), kWindow + kApart);
+  rig.Bindings("well", 1);
+  rig.Pass(Duration::Seconds(5));
+  EXPECT_EQ(rig.Left("well"), 0u);
+  rig.AnswerCall(rig.Of("a").front(), 500);
+  EXPECT_EQ(rig.Left("well"), 1u);
 }
 
 TEST(CallsThatHang, MayBeForgottenWhileTheyWait) {
   HangingRig rig;
-  rig.Bindings("sick", CallPlaces::kApartOfFlowMax);
+  rig.Bindings("sick", kWindow);
   const env::CallId waits = rig.Call(BindIn("sick"));
   rig.Wake();
   EXPECT_EQ(rig.client.calls_queued(), 1u);
@@ -140,32 +222,25 @@ TEST(CallsThatHang, MayBeForgottenWhileTheyWait) {
   EXPECT_EQ(rig.client.calls_queued(), 0u);
   rig.Call(BindIn("sick"));
   rig.Call(BindIn("sick"));
-  EXPECT_EQ(rig.client.StopWrites(), CallPlaces::kApartOfFlowMax);
+  EXPECT_EQ(rig.client.StopWrites(), kWindow);
   rig.Wake();
-  EXPECT_EQ(rig.Told(), "call66=Refused! call67=Refused! ");
+  EXPECT_EQ(rig.Told(), "call98=Refused! call99=Refused! ");
 }
 
-TEST(CallsThatHang, ThatAreTooManyAreRefusedAndOthersAreNot) {
+TEST(CallsThatHang, HaveNoPlacesOfTheirOwnWhereNoneAreGiven) {
   HangingRig rig;
-  rig.client = Client({.calls_in_flight_max = kWindow, .calls_queued_max = 100});
-  rig.Bindings("sick", kWindow);
-  rig.now = rig.now + CallPlaces::kHangsAfter;
-  rig.Step(env::Tick{});
-  rig.Bindings("sick", CallPlaces::kApartOfFlowMax - kWindow + 100);
+  rig.client = Client({.calls_in_flight_max = kWindow});
+  rig.Bindings("sick", 100);
   EXPECT_EQ(rig.client.wake_at(), Instant::Never());
-  rig.Bindings("sick", 1);
-  rig.Bindings("well", kWindow + 1);
-  rig.Wake();
-  EXPECT_EQ(rig.Told(), "call165=Refused! ");
-  EXPECT_EQ(rig.Left("well"), kWindow);
+  rig.Pass(Duration::Seconds(5));
+  EXPECT_EQ(rig.client.calls_queued(Priority::kHigh), 4u);
 }
 
 TEST(CallsThatHang, AreInTheHash) {
   HangingRig rig;
   rig.Bindings("sick", 100);
   Client before = rig.client;
-  rig.now = rig.now + CallPlaces::kHangsAfter;
-  rig.Step(env::Tick{});
+  rig.Pass(CallPlaces::kHangsAfter);
   EXPECT_NE(StateHash(before), StateHash(rig.client));
   HangingRig later;
   later.now = later.now + Duration::Milliseconds(1);
@@ -228,20 +303,20 @@ RC_GTEST_PROP(CallsThatHangProp, LoseNothing, ()) {
     } else if (action == 4) {
       rig.now = rig.now + Duration::Milliseconds(*rc::gen::inRange(1, 1'500));
     }
-    while (rig.client.wake_at() <= rig.now) {
+    for (int ticks = 0; rig.client.wake_at() <= rig.now; ++ticks) {
+      RC_ASSERT(ticks < 100);
       rig.Step(env::Tick{});
       take();
     }
     RC_ASSERT(rig.client.calls_in_flight() == open.size());
-    RC_ASSERT(open.size() <= kWindow + CallPlaces::kApartMax);
+    RC_ASSERT(open.size() <= kWindow + kApart);
   }
   for (int round = 0; round < 10'000 && ended.size() < called; ++round) {
     if (!open.empty()) {
       end(*open.begin(), 2);
-    } else {
-      RC_ASSERT(rig.client.wake_at() != Instant::Never());
     }
     if (open.empty() && ended.size() < called) {
+      RC_ASSERT(rig.client.wake_at() != Instant::Never());
       rig.now = std::max(rig.now, rig.client.wake_at());
       rig.Step(env::Tick{});
       take();

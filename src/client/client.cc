@@ -15,13 +15,6 @@ constexpr uint64_t kTick = UINT64_MAX;
 
 constexpr size_t Index(Priority priority) { return static_cast<size_t>(priority); }
 
-// How many calls may be in flight before a class of calls has to wait.
-size_t ShareOf(size_t queue, size_t window) {
-  if (queue == Index(Priority::kHigh)) return window;
-  if (queue == Index(Priority::kNormal)) return window - window / 4;
-  return std::max<size_t>(window / 2, 1);
-}
-
 bool IsWrite(const Request& request) { return request.method != env::Method::kGet; }
 
 // What a Retry-After header asks for, if there is one. Dates are not used by Kubernetes.
@@ -63,8 +56,10 @@ Client::Client(Options options)
     : options_(std::move(options)),
       limits_(LimitsOf(options_)),
       prng_(options_.seed),
-      next_call_(options_.first_call) {
+      next_call_(options_.first_call),
+      places_(static_cast<size_t>(options_.calls_apart_max)) {
   CHECK_GT(options_.calls_in_flight_max, 0);
+  CHECK_GE(options_.calls_apart_max, 0);
   CHECK_GT(options_.page_limit, 0);
   CHECK_GT(options_.first_call, 0u);
 }
@@ -112,7 +107,7 @@ bool Client::CancelQueued(env::CallId call) {
   if (it->second.place == Place::kDelayed) {
     delayed_.erase({it->second.at, call.value});
   } else if (it->second.place == Place::kParked) {
-    places_.Forget(call.value, FlowOf(it->second.request));
+    places_.Unpark(call.value, it->second.request);
   } else {
     std::deque<uint64_t>& queue = queues_[Index(it->second.request.priority)];
     queue.erase(std::find(queue.begin(), queue.end(), call.value));
@@ -181,13 +176,30 @@ bool Client::MayLeave(uint64_t id, uint64_t fresh) const {
   return fresh == kTick || id == fresh || !pending_.at(id).request.waits_for_tick;
 }
 
-// Whether the first that waits has a place, or is of a flow that hangs: that one leaves the queue,
-// whatever there is room for.
-bool Client::ItsTurn(size_t queue) const {
+// The first that waits has a place, or is of a flow that hangs: that one leaves the queue, whatever
+// there is room for.
+bool Client::FrontMoves(size_t queue) const {
   if (queues_[queue].empty()) return false;
   const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
-  if (places_.in_window() < ShareOf(queue, window)) return true;
-  return places_.any_hangs() && places_.Hangs(FlowOf(pending_.at(queues_[queue].front()).request));
+  return places_.in_window() < ShareOf(Priority{static_cast<uint8_t>(queue)}, window) ||
+         places_.Hangs(pending_.at(queues_[queue].front()).request);
+}
+
+bool Client::ItsTurn(size_t queue) const {
+  return FrontMoves(queue) || places_.NextParked(Priority{static_cast<uint8_t>(queue)});
+}
+
+std::optional<uint64_t> Client::NextOf(size_t queue) {
+  while (FrontMoves(queue)) {
+    const uint64_t id = queues_[queue].front();
+    Pending& pending = pending_.at(id);
+    if (!places_.Hangs(pending.request)) break;
+    queues_[queue].pop_front();
+    pending.place = Place::kParked;
+    places_.Park(id, pending.request);
+  }
+  if (const auto parked = places_.NextParked(Priority{static_cast<uint8_t>(queue)})) return parked;
+  return FrontMoves(queue) ? std::optional(queues_[queue].front()) : std::nullopt;
 }
 
 void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
@@ -195,19 +207,18 @@ void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
   if (now < hold_until_) return;
   for (size_t i = 0; i < kPriorities; ++i) {
     if (now < throttled_until_[i]) return;  // Nor what is below it.
-    while (ItsTurn(i)) {
-      if (!MayLeave(queues_[i].front(), fresh)) return;
-      const uint64_t id = queues_[i].front();
-      queues_[i].pop_front();
-      std::string flow = FlowOf(pending_.at(id).request);
-      if (places_.Hangs(flow) && !places_.HasRoomApart(flow)) {
-        Park(id, flow);
-        continue;
+    while (const std::optional<uint64_t> id = NextOf(i)) {
+      if (!MayLeave(*id, fresh)) return;
+      Pending& pending = pending_.at(*id);
+      if (pending.place == Place::kParked) {
+        places_.Unpark(*id, pending.request);
+      } else {
+        queues_[i].pop_front();
       }
-      Send(now, id, std::move(flow), out);
+      Send(now, *id, pending, out);
       // One call finds out whether the server can be reached again.
       if (unreachable_ > 0) {
-        probe_ = id;
+        probe_ = *id;
         hold_until_ = Instant::Never();
         return;
       }
@@ -215,24 +226,12 @@ void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
   }
 }
 
-void Client::Park(uint64_t id, const std::string& flow) {
-  if (places_.parked() >= static_cast<size_t>(options_.calls_queued_max)) {
-    pending_.erase(id);
-    EndUnsent(id);
-    return;
-  }
-  pending_.at(id).place = Place::kParked;
-  places_.Park(id, flow);
-}
-
-void Client::Send(Instant now, uint64_t id, std::string flow, env::Outbox& out) {
-  Pending& pending = pending_.at(id);
-  CHECK(pending.place == Place::kQueued);
+void Client::Send(Instant now, uint64_t id, Pending& pending, env::Outbox& out) {
   pending.place = Place::kInFlight;
   pending.sent = now;
   ++pending.attempts;
-  places_.Take(now, id, std::move(flow));
   const Request& request = pending.request;
+  places_.Take(now, id, request);
   env::HttpRequest wire = Wire(request.method, request.target, "application/json");
   if (!request.content_type.empty()) wire.headers.push_back({"content-type", request.content_type});
   wire.body = request.body;
@@ -244,8 +243,8 @@ void Client::Send(Instant now, uint64_t id, std::string flow, env::Outbox& out) 
                        .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
 }
 
-void Client::Free(uint64_t id) {
-  const std::vector<uint64_t> back = places_.Free(id);
+void Client::Free(Instant now, uint64_t id) {
+  const std::vector<uint64_t> back = places_.Free(now, id);
   // In front: they have waited longest.
   for (auto it = back.rbegin(); it != back.rend(); ++it) {
     Pending& pending = pending_.at(*it);
@@ -285,7 +284,7 @@ Duration Client::Backoff(uint32_t failures) { return BackoffDelay(limits_, failu
 void Client::OnResponse(Instant now, const env::Response& response, std::vector<Event>& events) {
   const auto it = pending_.find(response.call.value);
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
-  Free(it->first);
+  Free(now, it->first);
   Reached(now);
   const Pending& pending = it->second;
   const int status = response.response.status;
@@ -320,7 +319,7 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
 void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events) {
   const auto it = pending_.find(failed.call.value);
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
-  Free(it->first);
+  Free(now, it->first);
   const Pending& pending = it->second;
   ++answers_[{0, pending.request.method}];
   const bool unsent = failed.failure == env::CallFailure::kNotSent;
@@ -475,9 +474,9 @@ Instant Client::wake_at() const {
   for (const WatchState& watch : watches_) at = std::min(at, watch.wake_at());
   if (!delayed_.empty()) at = std::min(at, delayed_.begin()->first);
   for (size_t i = 0; i < kPriorities; ++i) {
-    if (queues_[i].empty()) continue;
-    const Instant turn = ItsTurn(i) ? throttled_until_[i] : places_.next_at();
-    at = std::min(at, std::max(hold_until_, turn));
+    const bool turn = ItsTurn(i);
+    if (!turn && queues_[i].empty()) continue;
+    at = std::min(at, std::max(hold_until_, turn ? throttled_until_[i] : places_.next_at()));
   }
   return at;
 }

@@ -60,10 +60,12 @@ struct Options {
   uint64_t seed = 1;      // Of the jitter.
   // Calls on their way at once. The classes below kHigh may fill three quarters and half of it, so
   // that a burst of events never stands before a binding. 128 at 10 ms a write are 12,800 writes/s.
-  // Calls that hang have places of their own beside it (call_places.h).
   int64_t calls_in_flight_max = 128;
-  // Calls that wait for a place in the window; and, of flows that hang, for one of theirs. One more
-  // is answered kRefused, unsent.
+  // Beside it, of calls that hang (call_places.h). REQUIRES: the transport has room for both, as
+  // what waits there would seem to hang.
+  int64_t calls_apart_max = 0;
+  // Calls that wait for a place in the window. One more is answered kRefused, unsent. Of flows that
+  // hang as many wait as are called for.
   int64_t calls_queued_max = 65'536;
   Duration backoff_initial = Duration::Milliseconds(200);
   Duration backoff_max = Duration::Seconds(30);
@@ -181,7 +183,11 @@ class Client {
 
   void EndUnsent(uint64_t id);
   void NameCalls(HashNames& names) const;
+  [[nodiscard]] bool FrontMoves(size_t queue) const;
+  // Whether one of the class, queued or parked, may go now.
   [[nodiscard]] bool ItsTurn(size_t queue) const;
+  // And which; parks what hangs before it.
+  [[nodiscard]] std::optional<uint64_t> NextOf(size_t queue);
   [[nodiscard]] bool MayLeave(uint64_t id, uint64_t fresh) const;
   void OnTick(Instant now, env::Outbox& out, std::vector<Event>& events);
   void OnResponse(Instant now, const env::Response& response, std::vector<Event>& events);
@@ -192,11 +198,9 @@ class Client {
   void Finish(uint64_t id, CallDone done, std::vector<Event>& events);
   // Sends what there is room for, up to a call that waits for a Tick, unless it is `fresh`.
   void Pump(Instant now, env::Outbox& out, uint64_t fresh = 0);
-  // The call, whose turn it is, waits for the others of its flow.
-  void Park(uint64_t id, const std::string& flow);
-  void Send(Instant now, uint64_t id, std::string flow, env::Outbox& out);
+  void Send(Instant now, uint64_t id, Pending& pending, env::Outbox& out);
   // A call is under way no longer.
-  void Free(uint64_t id);
+  void Free(Instant now, uint64_t id);
   WatchState* WatchOf(env::CallId call);
   // Why list-watches got no answer is told once, not by each of them.
   void NoteNoAnswer(const env::CallFailed& failed, std::span<Event> told);

@@ -132,6 +132,7 @@ client::Options ReadClient(Reader& reader) {
   out.base_path = reader.Text("basePath");
   out.seed = reader.Number<uint64_t>("seed");
   out.calls_in_flight_max = reader.Number<int64_t>("callsInFlightMax");
+  out.calls_apart_max = reader.Number<int64_t>("callsApartMax");
   return out;
 }
 
@@ -203,6 +204,7 @@ std::string PrintHeader(const SchedulerSetup& setup, const ConfigurationSource& 
                       {"basePath", setup.client.base_path},
                       {"seed", setup.client.seed},
                       {"callsInFlightMax", setup.client.calls_in_flight_max},
+                      {"callsApartMax", setup.client.calls_apart_max},
                       {"configz", setup.configz}};
   if (setup.leader) out["leader"] = LeaderJson(*setup.leader);
   return codec::PrintJson(out);
@@ -225,6 +227,8 @@ Result<RecordingHeader> ReadHeader(const std::string& text) {
   if (!reader.status()) return std::unexpected(reader.status().error());
   if (out.setup.client.calls_in_flight_max <= 0)
     return Fail(ErrorCode::kInvalid, "the header's callsInFlightMax is not above 0");
+  if (out.setup.client.calls_apart_max < 0)
+    return Fail(ErrorCode::kInvalid, "the header's callsApartMax is negative");
   const Result<Instant> time = api::ParseMicroTime(started_at);
   if (!time) return std::unexpected(time.error());
   out.started_at = *time;

@@ -363,9 +363,9 @@ int Run(const cli::RunOptions& options) {
   // As many calls as there are connections: what waits, waits where it can be taken back when the
   // lease is lost.
   setup.client.calls_in_flight_max = config::kCallsInFlightMax;
-  endpoint->transport.connections_max = config::kCallsInFlightMax +
-                                        static_cast<int>(client::CallPlaces::kApartMax) +
-                                        kConnectionsSpare;
+  setup.client.calls_apart_max = config::kCallsApartMax;
+  endpoint->transport.connections_max =
+      config::kCallsInFlightMax + config::kCallsApartMax + kConnectionsSpare;
   endpoint->transport.gather_calls_min = kGatherCallsMin;
   const config::LeaderElection election =
       Combined(configuration->scheduler ? configuration->scheduler->leader_election

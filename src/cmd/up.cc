@@ -38,6 +38,7 @@
 #include "cmd/profiles.h"
 #include "cmd/signals.h"
 #include "cmd/stop_gate.h"
+#include "config/effects.h"
 #include "control/operated_scheduler.h"
 #include "controllers/controllers.h"
 #include "env/os/clock.h"
@@ -396,6 +397,7 @@ Status Cluster::AddClients() {
     // Volcano does not run here, and who names it gets what it does.
     options.scheduler_names.emplace_back("volcano");
     options.client = ClientOptions("berth-scheduler");
+    options.client.calls_apart_max = config::kCallsApartMax;
     config::LeaderElection alone;
     alone.leader_elect = false;
     std::string configz = ConfigzText(*configuration, options.scheduler_names, alone, "");

@@ -142,7 +142,8 @@ void TellClient(const ClientConnection& of, Teller tell) {
     tell.Add("acceptContentTypes", of.accept_content_types, kWithoutEffect, kJson);
   tell.Add("contentType", of.content_type, kWithoutEffect, kJson);
   const std::string window = fmt::format(
-      "not the rate but the number of calls under way is bounded: {}", kCallsInFlightMax);
+      "not the rate but the number of calls under way is bounded: {}, and {} of those that hang",
+      kCallsInFlightMax, kCallsApartMax);
   tell.Add("qps", Shown(of.qps), kWithoutEffect, window);
   tell.Add("burst", Shown(of.burst), kWithoutEffect, window);
 }
