@@ -22,17 +22,25 @@ bool CallPlaces::Hangs(const Request& request) const {
   return it != flows_.end() && it->second.hangs;
 }
 
+size_t CallPlaces::ApartMax(Priority priority) const {
+  return priority == Priority::kHigh ? apart_max_ - apart_max_ / 2 : apart_max_ / 4;
+}
+
 bool CallPlaces::HasRoom(Priority priority, const Known& flow) const {
-  return apart_ < ShareOf(priority, apart_max_) && flow.apart < apart_max_ - apart_max_ / 3;
+  const size_t places = ApartMax(priority);
+  return apart_[static_cast<size_t>(priority)] < places && flow.apart < places - places / 3;
+}
+
+void CallPlaces::MoveApart(Place& place, Known& flow) {
+  place.apart = true;
+  ++flow.apart;
+  ++apart_[static_cast<size_t>(place.flow.first)];
 }
 
 void CallPlaces::Take(Instant now, uint64_t call, const Request& request) {
   Place place{.flow = FlowFor(request), .since = now};
-  if (const auto flow = flows_.find(place.flow); flow != flows_.end() && flow->second.hangs) {
-    place.apart = true;
-    ++flow->second.apart;
-    ++apart_;
-  }
+  if (const auto flow = flows_.find(place.flow); flow != flows_.end() && flow->second.hangs)
+    MoveApart(place, flow->second);
   young_.emplace(now, call);
   CHECK(places_.emplace(call, std::move(place)).second);
 }
@@ -55,12 +63,14 @@ std::optional<uint64_t> CallPlaces::NextParked(Priority priority) const {
   const Known* next = nullptr;
   for (const auto& [name, flow] : flows_) {
     if (name.first != priority || flow.parked.empty() || !HasRoom(priority, flow)) continue;
-    if (next == nullptr || flow.apart < next->apart) next = &flow;
+    const auto rank = [](const Known& of) { return std::pair(of.apart, of.parked.front()); };
+    if (next == nullptr || rank(flow) < rank(*next)) next = &flow;
   }
   return next == nullptr ? std::nullopt : std::optional(next->parked.front());
 }
 
-std::vector<uint64_t> CallPlaces::Free(Instant now, uint64_t call) {
+std::vector<uint64_t> CallPlaces::Free(Instant now, uint64_t call, bool answered) {
+  NoteTime(now);  // Whether it hung is to be known.
   const auto it = places_.find(call);
   CHECK(it != places_.end());
   const Place place = std::move(it->second);
@@ -72,12 +82,12 @@ std::vector<uint64_t> CallPlaces::Free(Instant now, uint64_t call) {
   Known& flow = of->second;
   if (place.apart) {
     --flow.apart;
-    --apart_;
+    --apart_[static_cast<size_t>(place.flow.first)];
   }
   std::vector<uint64_t> back;
   if (place.hangs) {
     if (--flow.hang == 0) flow.calm_since = now;
-  } else if (flow.hangs && flow.hang == 0 && now >= flow.calm_since + kHangsAfter) {
+  } else if (answered && flow.hangs && flow.hang == 0 && now >= flow.calm_since + kHangsAfter) {
     flow.hangs = false;
     parked_ -= flow.parked.size();
     back.assign(flow.parked.begin(), flow.parked.end());
@@ -102,9 +112,7 @@ void CallPlaces::NoteTime(Instant now) {
     Place& place = places_.at(call);
     Known& flow = flows_.at(place.flow);
     if (!HasRoom(place.flow.first, flow)) return false;
-    place.apart = true;
-    ++flow.apart;
-    ++apart_;
+    MoveApart(place, flow);
     return true;
   });
   std::erase_if(flows_, [&](const auto& entry) {

@@ -198,8 +198,11 @@ std::optional<uint64_t> Client::NextOf(size_t queue) {
     pending.place = Place::kParked;
     places_.Park(id, pending.request);
   }
-  if (const auto parked = places_.NextParked(Priority{static_cast<uint8_t>(queue)})) return parked;
-  return FrontMoves(queue) ? std::optional(queues_[queue].front()) : std::nullopt;
+  const auto parked = places_.NextParked(Priority{static_cast<uint8_t>(queue)});
+  const bool front = FrontMoves(queue);
+  // What hangs tells late whether the server is back.
+  if (parked && (unreachable_ == 0 || !front)) return parked;
+  return front ? std::optional(queues_[queue].front()) : std::nullopt;
 }
 
 void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
@@ -210,16 +213,17 @@ void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
     while (const std::optional<uint64_t> id = NextOf(i)) {
       if (!MayLeave(*id, fresh)) return;
       Pending& pending = pending_.at(*id);
-      if (pending.place == Place::kParked) {
+      const bool hangs = pending.place == Place::kParked;
+      if (hangs) {
         places_.Unpark(*id, pending.request);
       } else {
         queues_[i].pop_front();
       }
       Send(now, *id, pending, out);
-      // One call finds out whether the server can be reached again.
+      // One call finds out whether the server can be reached again; another, if that may hang.
       if (unreachable_ > 0) {
         probe_ = *id;
-        hold_until_ = Instant::Never();
+        hold_until_ = hangs ? now + CallPlaces::kHangsAfter : Instant::Never();
         return;
       }
     }
@@ -243,8 +247,8 @@ void Client::Send(Instant now, uint64_t id, Pending& pending, env::Outbox& out) 
                        .not_after = IsWrite(request) ? writes_leave_until_ : Instant::Never()});
 }
 
-void Client::Free(Instant now, uint64_t id) {
-  const std::vector<uint64_t> back = places_.Free(now, id);
+void Client::Free(Instant now, uint64_t id, bool answered) {
+  const std::vector<uint64_t> back = places_.Free(now, id, answered);
   // In front: they have waited longest.
   for (auto it = back.rbegin(); it != back.rend(); ++it) {
     Pending& pending = pending_.at(*it);
@@ -284,7 +288,7 @@ Duration Client::Backoff(uint32_t failures) { return BackoffDelay(limits_, failu
 void Client::OnResponse(Instant now, const env::Response& response, std::vector<Event>& events) {
   const auto it = pending_.find(response.call.value);
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
-  Free(now, it->first);
+  Free(now, it->first, /*answered=*/true);
   Reached(now);
   const Pending& pending = it->second;
   const int status = response.response.status;
@@ -319,7 +323,7 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
 void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events) {
   const auto it = pending_.find(failed.call.value);
   if (it == pending_.end() || it->second.place != Place::kInFlight) return;
-  Free(now, it->first);
+  Free(now, it->first, /*answered=*/false);
   const Pending& pending = it->second;
   ++answers_[{0, pending.request.method}];
   const bool unsent = failed.failure == env::CallFailure::kNotSent;

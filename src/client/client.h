@@ -200,7 +200,7 @@ class Client {
   void Pump(Instant now, env::Outbox& out, uint64_t fresh = 0);
   void Send(Instant now, uint64_t id, Pending& pending, env::Outbox& out);
   // A call is under way no longer.
-  void Free(Instant now, uint64_t id);
+  void Free(Instant now, uint64_t id, bool answered);
   WatchState* WatchOf(env::CallId call);
   // Why list-watches got no answer is told once, not by each of them.
   void NoteNoAnswer(const env::CallFailed& failed, std::span<Event> told);

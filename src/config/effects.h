@@ -42,7 +42,7 @@ struct Setting {
 // How many calls `berth run` has under way at most, where kube-scheduler bounds their rate.
 inline constexpr int kCallsInFlightMax = 96;
 // And beside them of those that hang (client/call_places.h).
-inline constexpr int kCallsApartMax = 96;
+inline constexpr int kCallsApartMax = 192;
 
 // Beside cpu, memory, ephemeral-storage and pods, how many different resources all profiles may
 // score, and how many topology spread constraints a profile may add: more are refused.

@@ -110,7 +110,7 @@ Users MakeUsers(uint64_t seed, const WorldOptions& world) {
 control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs) {
   control::SchedulerOptions options;
   options.client.seed = seed;
-  options.client.calls_apart_max = 96;  // As `berth run`.
+  options.client.calls_apart_max = 192;  // As `berth run`.
   options.engine.preemption = true;
   options.groups = true;
   options.client.planted_resume_after_gone = bugs.watch_resumed_after_gone;
