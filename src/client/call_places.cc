@@ -6,12 +6,6 @@
 
 namespace berth::client {
 
-size_t ShareOf(Priority priority, size_t places) {
-  if (priority == Priority::kHigh) return places;
-  if (priority == Priority::kNormal) return places - places / 4;
-  return std::max<size_t>(places / 2, 1);
-}
-
 CallPlaces::Flow CallPlaces::FlowFor(const Request& request) {
   return {request.priority, FlowOf(request)};
 }

@@ -28,19 +28,12 @@
 // A value, as the client that has it. Not thread-safe.
 namespace berth::client {
 
-// How many of `places` a class of calls may fill, those of all classes counted. A lower class never
-// takes the last ones.
-[[nodiscard]] size_t ShareOf(Priority priority, size_t places);
-
 class CallPlaces {
  public:
   // What Kubernetes' service level objective gives a write (99 % within 1 s).
   static constexpr Duration kHangsAfter = Duration::Seconds(1);
   // A flow of which nothing is under way is known to hang for so long: those that failed come back.
   static constexpr Duration kKnownFor = Duration::Minutes(1);
-
-  using Flow = std::pair<Priority, std::string>;
-  [[nodiscard]] static Flow FlowFor(const Request& request);
 
   // So many places are apart; one flow has two thirds of its class's. None: nothing ever hangs.
   explicit CallPlaces(size_t apart_max) : apart_max_(apart_max) {}
@@ -73,6 +66,7 @@ class CallPlaces {
   void AddTo(Hasher& hasher) const;
 
  private:
+  using Flow = std::pair<Priority, std::string>;
   struct Place {
     Flow flow;
     Instant since;
@@ -87,6 +81,7 @@ class CallPlaces {
     std::deque<uint64_t> parked;
   };
 
+  [[nodiscard]] static Flow FlowFor(const Request& request);
   [[nodiscard]] size_t ApartMax(Priority priority) const;
   [[nodiscard]] bool HasRoom(Priority priority, const Known& flow) const;
   void MoveApart(Place& place, Known& flow);

@@ -15,6 +15,13 @@ constexpr uint64_t kTick = UINT64_MAX;
 
 constexpr size_t Index(Priority priority) { return static_cast<size_t>(priority); }
 
+// How many calls may be in the window before a class of calls has to wait.
+size_t ShareOf(size_t queue, size_t window) {
+  if (queue == Index(Priority::kHigh)) return window;
+  if (queue == Index(Priority::kNormal)) return window - window / 4;
+  return std::max<size_t>(window / 2, 1);
+}
+
 bool IsWrite(const Request& request) { return request.method != env::Method::kGet; }
 
 // What a Retry-After header asks for, if there is one. Dates are not used by Kubernetes.
@@ -181,7 +188,7 @@ bool Client::MayLeave(uint64_t id, uint64_t fresh) const {
 bool Client::FrontMoves(size_t queue) const {
   if (queues_[queue].empty()) return false;
   const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
-  return places_.in_window() < ShareOf(Priority{static_cast<uint8_t>(queue)}, window) ||
+  return places_.in_window() < ShareOf(queue, window) ||
          places_.Hangs(pending_.at(queues_[queue].front()).request);
 }
 
