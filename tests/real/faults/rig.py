@@ -24,6 +24,9 @@ LOAD_CPU_MAX = NODES_COUNT * NODE_CPU * 11 // 10
 FITS_CPU_MAX = NODES_COUNT * NODE_CPU * 8 // 10
 PODS_A_SECOND = 40
 SETTLE_SECONDS_MAX = 120
+# More than its start takes on a busy machine.
+API_SERVER_SECONDS_MAX = 180
+LOG_LINES_TOLD = 5
 NAME = "berth"
 # Short, so that a run takes seconds: a holder acts for 3 s after its last renewal, others wait 5 s.
 LEASE_TIMES = (
@@ -88,25 +91,73 @@ class Rig:
 
     def restart_api_server(self):
         """Ends it as a crash does, and starts it again as it was."""
-        state = json.loads((self.directory / "state.json").read_text())
-        pid = state["processes"]["kube-apiserver"]["pid"]
+        pid = self.process("kube-apiserver")
         command = pathlib.Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
         os.kill(pid, signal.SIGKILL)
         harness.wait_until("the API server is gone", lambda: not running(pid))
+        self.start_api_server(command)
+        self.until_ready(command)
+
+    def start_api_server(self, command):
         with open(self.directory / "logs/kube-apiserver.log", "ab") as log:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         # As tests/real/cluster keeps it, which ends it.
-        fields = pathlib.Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
-        state["processes"]["kube-apiserver"] = {"pid": child.pid, "start_time": int(fields[19])}
+        state = json.loads((self.directory / "state.json").read_text())
+        fields = pathlib.Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()
+        state["processes"]["kube-apiserver"] = {"pid": self.child.pid, "start_time": int(fields[19])}
         (self.directory / "state.json").write_text(json.dumps(state))
-        self.child = child
-        harness.wait_until("the API server is ready", self.ready)
+
+    def until_ready(self, command, seconds=API_SERVER_SECONDS_MAX):
+        """Starts it again where it ended by itself: a client that asks for its port meanwhile may have had that port as its own."""
+
+        def is_ready():
+            if self.child.poll() is not None:
+                print(f"   kube-apiserver ended with {self.child.returncode} while it started, and is started again{self.end_of_log()}", flush=True)
+                time.sleep(1)
+                self.start_api_server(command)
+            return self.ready()
+
+        try:
+            harness.wait_until("the API server is ready after its restart", is_ready, seconds)
+        except harness.Failure as failure:
+            raise harness.Failure(f"{failure}{self.end_of_log()}") from None
+
+    def end_of_log(self):
+        try:
+            lines = (self.directory / "logs/kube-apiserver.log").read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            return ""
+        return "; its log ends:\n" + "\n".join(lines[-LOG_LINES_TOLD:])
 
     def ready(self):
         try:
             return self.connection.request("GET", "/readyz").status == 200
         except (OSError, harness.Failure):
             return False
+
+    def clear(self, namespace, seconds=API_SERVER_SECONDS_MAX):
+        """Deletes the namespace's pods once the API server does that: a scenario may end while it is away.
+
+        What was in the way, where it doesn't within the seconds; else nothing.
+        """
+        path = f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0"
+        waits = []
+
+        def deleted():
+            try:
+                self.send("DELETE", path)
+            except harness.Failure as failure:
+                if not waits:
+                    print(f"   waits until the API server deletes the pods of {namespace}, {seconds} s at most: {failure}", flush=True)
+                waits.append(failure)
+                raise
+            return True
+
+        try:
+            harness.wait_until(f"the API server deletes the pods of {namespace}", deleted, seconds)
+        except harness.Failure as failure:
+            return f"{failure}{self.end_of_log()}"
+        return None
 
     def stop(self):
         if self.proxy is not None:
