@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -42,6 +44,17 @@ void Take(const config::BerthConfiguration& said, Configuration& out) {
   if (said.wait_for_pods_ready) out.pods_ready = RulesOf(*said.wait_for_pods_ready);
 }
 
+// Longer ones are as good as for ever, and their sums with a time would overflow.
+constexpr int64_t kBackoffSecondsMax = int64_t{10} * 365 * 24 * 60 * 60;
+
+model::BackoffLimits BackoffOf(const config::SchedulerConfiguration& said) {
+  const auto seconds = [](int64_t count) {
+    return Duration::Seconds(std::min(count, kBackoffSecondsMax));
+  };
+  return {.initial = seconds(said.pod_initial_backoff_seconds),
+          .max = seconds(said.pod_max_backoff_seconds)};
+}
+
 }  // namespace
 
 void Put(const Configuration& configuration, control::SchedulerOptions& options) {
@@ -54,6 +67,7 @@ void Put(const Configuration& configuration, control::SchedulerOptions& options)
   for (const config::Profile& profile : configuration.scheduler->profiles)
     options.scheduler_names.push_back(*profile.scheduler_name);
   Profiles profiles = ProfilesOf(*configuration.scheduler, configuration.gates);
+  options.engine.backoff = BackoffOf(*configuration.scheduler);
   options.engine.preemption = profiles.preempt;
   options.engine.profiles = std::move(profiles.engine);
   options.pod_profiles = std::move(profiles.pods);

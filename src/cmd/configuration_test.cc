@@ -6,8 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,6 +151,21 @@ TEST(SchedulerConfigurationTest, TheKindDecides) {
   Put(Configuration{}, usual);
   EXPECT_EQ(options.engine.joint_placement, usual.engine.joint_placement);
   EXPECT_EQ(options.quota_options.workloads.pods_ready, usual.quota_options.workloads.pods_ready);
+}
+
+TEST(SchedulerConfigurationTest, SaysForHowLongWhoFailsIsSpared) {
+  constexpr int64_t kForEver = int64_t{10} * 365 * 24 * 60 * 60;
+  for (const auto& [initial, max, wanted] : std::initializer_list<std::array<int64_t, 3>>{
+           {2, 60, 60}, {2, INT64_MAX, kForEver}, {2, kForEver + 1, kForEver}}) {
+    const File file(fmt::format("{}podInitialBackoffSeconds: {}\npodMaxBackoffSeconds: {}\n",
+                                kScheduler, initial, max));
+    const Result<Configuration> read = ReadConfiguration(file.path());
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    control::SchedulerOptions options;
+    Put(*read, options);
+    EXPECT_EQ(options.engine.backoff.initial, Duration::Seconds(initial));
+    EXPECT_EQ(options.engine.backoff.max, Duration::Seconds(wanted));
+  }
 }
 
 TEST(SchedulerConfigurationTest, StandsBesideBerthsOwn) {

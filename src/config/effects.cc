@@ -286,6 +286,13 @@ std::string_view WhyNotSwitched(std::string_view gate, bool on) {
   return "";
 }
 
+// What is there to say of a gate that is without effect.
+std::string_view WhyWithoutEffect(std::string_view gate, bool usual) {
+  if (gate == "ComponentFlagz") return "there is no /flagz";
+  if (gate == "ComponentStatusz") return "there is no /statusz";
+  return usual ? "that is how it stands anyway" : "it decides nothing in berth";
+}
+
 void TellGates(const FeatureGates& gates, Teller tell) {
   for (const auto& [name, on] : gates.switched()) {
     const bool usual = FindGate(name)->on == on;
@@ -294,8 +301,7 @@ void TellGates(const FeatureGates& gates, Teller tell) {
     if (!why.empty()) {
       tell.Add(name, value, kRefused, why);
     } else {
-      tell.Add(name, value, kWithoutEffect,
-               usual ? "that is how it stands anyway" : "it decides nothing in berth");
+      tell.Add(name, value, kWithoutEffect, WhyWithoutEffect(name, usual));
     }
   }
 }
@@ -457,11 +463,11 @@ std::vector<Setting> Explain(const SchedulerConfiguration& configuration,
   tell.Add("percentageOfNodesToScore", Shown(configuration.percentage_of_nodes_to_score),
            kWithoutEffect, "all nodes are looked at, always");
   constexpr std::string_view kBackoff =
-      "a pod is tried again when what it waits for changes; after a write that failed, in 1 s to "
-      "10 s";
-  tell.Add("podInitialBackoffSeconds", Shown(configuration.pod_initial_backoff_seconds),
-           kWithoutEffect, kBackoff);
-  tell.Add("podMaxBackoffSeconds", Shown(configuration.pod_max_backoff_seconds), kWithoutEffect,
+      "after a write that failed; else a pod is tried again when what it waits for changes, and "
+      "others go first until then";
+  tell.Add("podInitialBackoffSeconds", Shown(configuration.pod_initial_backoff_seconds), kHonoured,
+           kBackoff);
+  tell.Add("podMaxBackoffSeconds", Shown(configuration.pod_max_backoff_seconds), kHonoured,
            kBackoff);
   TellProfiles(configuration, gates, out);
   TellExtenders(configuration.extenders, tell);

@@ -64,8 +64,6 @@ const PluginRow* FindPlugin(std::string_view name) {
   return found != std::end(kPlugins) && found->name == name ? found : nullptr;
 }
 
-std::span<const PluginRow> AllPlugins() { return kPlugins; }
-
 std::vector<DefaultPlugin> DefaultPlugins(const FeatureGates& gates) {
   std::vector<DefaultPlugin> out = {
       {"SchedulingGates", 0},   {"PrioritySort", 0},     {"NodeUnschedulable", 0},

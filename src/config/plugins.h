@@ -47,8 +47,6 @@ struct PluginRow {
 
 // Null: kube-scheduler has none of that name.
 [[nodiscard]] const PluginRow* FindPlugin(std::string_view name);
-// All of them, by name.
-[[nodiscard]] std::span<const PluginRow> AllPlugins();
 
 struct DefaultPlugin {
   std::string_view name;

@@ -390,6 +390,8 @@ std::string MetricsText(const Scheduler& scheduler) {
   metrics.Counter("berth_missed_wakes_total",
                   "Waiting lines that could be placed and were not woken: a bug each.",
                   engine.missed_wakes);
+  metrics.Counter("scheduler_pod_scheduled_after_flush_total",
+                  "The same under the name that kube-scheduler has for it.", engine.missed_wakes);
   metrics.Counter("berth_audit_findings_total", "Discrepancies of the ledger: a bug each.",
                   counters.audit_findings);
   metrics.Counter("berth_undecodable_objects_total", "Objects that could not be read.",

@@ -176,7 +176,6 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   [[nodiscard]] const SchedulingMetrics& metrics() const { return metrics_; }
   [[nodiscard]] const RefusedWrites& refused_writes() const { return refused_writes_; }
-  [[nodiscard]] bool passes_barrier() const { return barrier_.stands(); }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
   [[nodiscard]] const UnreadPod* unread(std::string_view key) const;
   // Why it leaves a waiting pod alone: another scheduler's, or asks for what berth does not do.

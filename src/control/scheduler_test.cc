@@ -7,6 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 
 #include "control/test_rig.h"
 #include "testing/hashes.h"
@@ -227,6 +231,21 @@ TEST(Scheduler, ARefusedBindingIsToldAndTriedAgainLater) {
   EXPECT_NE(rig.TakeBinding().call.value, 0u);
 }
 
+TEST(Scheduler, ForHowLongARefusedPodIsSparedIsConfigured) {
+  SchedulerOptions options;
+  options.engine.backoff = {.initial = Duration::Seconds(60), .max = Duration::Seconds(90)};
+  Rig rig(options);
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  for (const int64_t spared : {60, 90, 90}) {
+    rig.Answer(rig.TakeBinding(), 403, "{}");
+    rig.Settle();
+    rig.Pass(Duration::Seconds(spared - 1));
+    EXPECT_EQ(rig.TakeBinding().call.value, 0u) << spared;
+    rig.Pass(Duration::Seconds(1));
+  }
+  EXPECT_NE(rig.TakeBinding().call.value, 0u);
+}
+
 // Nobody refused it: the pod is placed elsewhere as soon as it can be.
 TEST(Scheduler, ABindingThatIsTakenBackUnsentCostsNoBackoff) {
   Rig rig({.client = {.calls_in_flight_max = 1}});
@@ -374,9 +393,11 @@ TEST(Scheduler, MissedWakesAreHealedAndTold) {
       EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
       EXPECT_NE(rig.logs.back().find("watchdog: 1 waiting lines"), std::string::npos);
     }
-    EXPECT_NE(rig.Get("/metrics")
-                  .find(planted ? "berth_missed_wakes_total 1\n" : "berth_missed_wakes_total 0\n"),
-              std::string::npos);
+    for (const std::string_view name :
+         {"berth_missed_wakes_total", "scheduler_pod_scheduled_after_flush_total"}) {
+      const std::string told = fmt::format("\n{} {}\n", name, planted ? 1 : 0);
+      EXPECT_TRUE(rig.Get("/metrics").contains(told)) << told;
+    }
     EXPECT_EQ(rig.scheduler.counters().audit_findings, 0u);
   }
 }
@@ -675,6 +696,45 @@ TEST(Scheduler, APodThatAsksForAMoreThanLargeAmountIsToldThatNoNodeHasIt) {
   const env::SendRequest write = rig.TakeOf("/pods/p/status");
   EXPECT_TRUE(write.request.body.view().contains("1 Insufficient memory"))
       << write.request.body.view();
+}
+
+// The API server takes any amounts of nodes, too, negative ones in what the kubelet gives. What a
+// node lacks it can't give; what it has too much of counts as the most there is.
+TEST(Scheduler, NodesOfAbsurdAmountsHarmNobody) {
+  struct Case {
+    std::string_view amounts;
+    std::string_view held_up_by;  // Empty: the pod is placed there.
+  };
+  const std::string huge(400, '9');
+  const std::string_view few = "Too many pods";
+  const std::string huge_cpu = fmt::format(R"("cpu":"{0}","memory":"{0}","pods":"{0}")", huge);
+  for (const auto& [amounts, held_up_by] : std::initializer_list<Case>{
+           {R"("cpu":"-4","memory":"64Gi","pods":"110")", "Insufficient cpu"},
+           {R"("cpu":"-9223372036854775808","memory":"1","pods":"110")", "Insufficient cpu"},
+           {R"("cpu":"-9E30","memory":"64Gi","pods":"110")", "Insufficient cpu"},
+           {R"("cpu":"1n","memory":"64Gi","pods":"110")", "Insufficient cpu"},
+           {R"("cpu":"4","memory":"64Gi","pods":"-1")", few},
+           {R"("cpu":"4","memory":"64Gi")", few},
+           {R"("cpu":"4","memory":"-64Gi","pods":"1")", ""},  // Of which the pod asks for nothing.
+           {R"("cpu":"9223372036854775807","memory":"9E18","pods":"9223372036854775807")", ""},
+           {R"("cpu":"9E18","memory":"16Ei","pods":"1E18","x.io/y":"-9E18","":"1")", ""},
+           {huge_cpu, ""}}) {
+    SCOPED_TRACE(amounts.substr(0, 80));
+    Rig rig;
+    rig.Start({PodJson({})},
+              {fmt::format(R"({{"metadata":{{"name":"odd","uid":"u-odd","resourceVersion":"1"}},)"
+                           R"("status":{{"allocatable":{{{}}}}}}})",
+                           amounts)});
+    if (held_up_by.empty()) {
+      EXPECT_EQ(TargetOf(rig.TakeBinding()), "odd");
+      continue;
+    }
+    EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+    const std::string why = rig.Get("/debug/why?pod=ns/p");
+    EXPECT_TRUE(why.contains(held_up_by)) << why;
+    rig.Event("nodes", "ADDED", NodeJson("n1", 101));
+    EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  }
 }
 
 // What it was before it changed says nothing of what it is: it may have been cordoned.

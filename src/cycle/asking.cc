@@ -259,7 +259,7 @@ void Engine::SetRecheck(PodId pod, uint32_t attempts, Instant now) {
   if (known != rechecks_.end() && known->second.query == said->query) return;
   DropRecheck(pod);
   const Recheck recheck{.at = now + Doubled(kRecheckInitial, attempts, kRecheckMax),
-                        .soonest = now + model::Backoff(attempts),
+                        .soonest = now + model::Backoff(attempts, options_.backoff),
                         .query = said->query};
   rechecks_.emplace(pod, recheck);
   unhastened_.insert(pod);

@@ -46,6 +46,7 @@ Engine::Engine(const Options& options)
                                    .nodes_max = options.nodes_max,
                                    .pods_max = options.pods_max,
                                    .compat = options.compat,
+                                   .backoff = options.backoff,
                                    .profiles = options.profiles,
                                    .faults = options.faults}),
       admissions_(options.naive_admissions),

@@ -124,6 +124,7 @@ class Engine {
     // Pods about which extenders are asked at once; whoever is next waits for its turn.
     uint32_t queries_max = 32;
     bool compat = false;                               // State::Options::compat
+    model::BackoffLimits backoff = {};                 // State::Options::backoff
     std::vector<model::ProfileOptions> profiles = {};  // State::Options::profiles
     model::Faults faults;                              // Planted bugs; none outside tests.
   };

@@ -137,7 +137,7 @@ void State::NoteMembers() {
 
 void State::NoteAttempt(GroupId id, Instant now) {
   Group& group = groups_.mutable_at(id);
-  group.backoff_until = now + Backoff(++group.attempts);
+  group.backoff_until = now + Backoff(++group.attempts, backoff_);
 }
 
 // ---- Trials ----------------------------------------------------------------------------------

@@ -42,9 +42,6 @@ class NodeTable {
   [[nodiscard]] std::span<const uint8_t> present_column() const { return present_; }
   [[nodiscard]] std::span<const uint8_t> unschedulable_column() const { return unschedulable_; }
   [[nodiscard]] std::span<const TaintListId> taints_column() const { return taints_; }
-  [[nodiscard]] std::span<const NameListId> features_column() const { return features_; }
-  [[nodiscard]] std::span<const NameId> gpu_model_column() const { return gpu_model_; }
-  [[nodiscard]] std::span<const uint8_t> devices_count_column() const { return devices_count_; }
 
   // The row of a name; invalid when there is none.
   [[nodiscard]] NodeId Find(NameId name) const {

@@ -70,11 +70,14 @@ State::State(const Options& options)
     : nodes_(options.salt),
       nodes_max_(options.nodes_max),
       compat_(options.compat),
+      backoff_(options.backoff),
       profiles_(InternProfiles(options.profiles, vocabulary_)),
       pods_max_(options.pods_max),
       faults_(options.faults) {
   CHECK_LE(nodes_max_, limits::kNodesMax);
   CHECK_LE(pods_max_, limits::kPodsMax);
+  CHECK_GT(backoff_.initial, Duration{});
+  CHECK_LE(backoff_.initial, backoff_.max);
   FitLedger();
 }
 
@@ -831,7 +834,7 @@ void State::NoteAssumed(const Placement& placement, NodeId left) {
 
 void State::NoteAttempt(PodId id, Instant now) {
   Pod& pod = pods_.mutable_at(id);
-  pod.backoff_until = now + Backoff(++pod.attempts);
+  pod.backoff_until = now + Backoff(++pod.attempts, backoff_);
 }
 
 void State::ApplyOutcome(const BindOutcome& facts) {
@@ -860,7 +863,7 @@ void State::ApplyOutcome(const BindOutcome& facts) {
       break;
   }
   pod.refused_code = facts.code;
-  pod.not_before = facts.at + Backoff(++pod.errors);
+  pod.not_before = facts.at + Backoff(++pod.errors, backoff_);
   TakeBack(id, Cause::kWriteRefused);
 }
 
@@ -870,7 +873,7 @@ void State::ApplyRead(const BindRead& facts) {
   Pod& pod = pods_.mutable_at(id);
   if (pod.write != WriteStage::kUnresolved && pod.write != WriteStage::kGone) return;
   changed_pods_.push_back(id);
-  pod.not_before = facts.at + Backoff(++pod.errors);
+  pod.not_before = facts.at + Backoff(++pod.errors, backoff_);
   TakeBack(id, Cause::kReadUnbound);
 }
 
@@ -911,7 +914,8 @@ void State::ApplyVerdict(const ExternalVerdict& facts) {
   changed_pods_.push_back(id);
   if (facts.end == ExternalVerdict::End::kAnswered) return;
   verdicts_.Erase(pod.uid);
-  if (facts.end == ExternalVerdict::End::kFailed) pod.not_before = facts.at + Backoff(++pod.errors);
+  if (facts.end == ExternalVerdict::End::kFailed)
+    pod.not_before = facts.at + Backoff(++pod.errors, backoff_);
 }
 
 void State::TakeBack(PodId id, Cause cause) {
@@ -948,7 +952,7 @@ void State::AddTo(Hasher& hasher) const {
   // What changed is the last Apply's answer, which the next one clears.
   hasher.Add(faults_.keep_claim_of_deleted_pod).Add(faults_.ledger_by_name);
   hasher.Add(faults_.lose_event_while_evaluated).Add(faults_.wake_index_misses_freed);
-  hasher.Add(compat_).Add(faults_.deaf_to_spread);
+  hasher.Add(compat_).Add(backoff_.initial.ns).Add(backoff_.max.ns).Add(faults_.deaf_to_spread);
   hasher.Add(faults_.narrow_from_too_late).Add(faults_.miss_removal_of_terminating);
   hasher.Add(faults_.miss_uncordon).Add(faults_.drop_touched_holder);
   hasher.Add(faults_.drop_promise_when_tried).Add(faults_.promise_when_observed);

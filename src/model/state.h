@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "model/backoff.h"
 #include "model/budgets.h"
 #include "model/delta.h"
 #include "model/faults.h"
@@ -49,6 +50,8 @@ class State {
     uint32_t pods_max = limits::kPodsMax;
     // Where berth does better than kube-scheduler by intent, it does as that (docs/DEVIATIONS.md).
     bool compat = false;
+    // Of pods and gangs that were looked at in vain, or whose write failed.
+    BackoffLimits backoff = {};
     // Of scheduler names: those that are not as the default one. Distinct; of at most
     // kProfileResourcesMax resources.
     std::vector<ProfileOptions> profiles = {};
@@ -668,6 +671,7 @@ class State {
   Homeless homeless_;                        // Nominated to a node that is not there.
   uint32_t nodes_max_;                       // Immutable after construction.
   bool compat_;                              // Immutable after construction.
+  BackoffLimits backoff_;                    // Immutable after construction.
   std::vector<Profile> profiles_;  // Immutable after construction; the first is of other names.
   uint32_t pods_max_;              // Immutable after construction.
   Faults faults_;
