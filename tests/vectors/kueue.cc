@@ -232,6 +232,7 @@ class Report {
     if (++shown_ <= kShownMax) fmt::print("{}\n", text);
   }
   [[nodiscard]] int64_t total() const { return suite_.total(); }
+  [[nodiscard]] int64_t all() const { return all_.total(); }
   void EndSuite(std::string_view name) {
     fmt::print("  {:<58} {}\n", name, suite_.Text(4));
     suite_ = {};
@@ -326,6 +327,10 @@ int64_t CasesOf(const JsonObject& suite) {
 // A table that is cut must not pass for the whole one, nor one that can't be read for none.
 void RunSuite(const std::filesystem::path& folder, const JsonObject& suite, Report& report) {
   const std::string name = StringAt(suite, "suite");
+  if (!std::filesystem::exists(folder / StringAt(suite, "file"))) {
+    return report.Skip(Fate::kUnread, fmt::format("{} is not there", StringAt(suite, "file")),
+                       std::max<int64_t>(1, CasesOf(suite)));
+  }
   if (const std::string_view why = NotAsked(name); !why.empty())
     return report.Skip(Fate::kNotApplicable, why, CasesOf(suite));
   if (!Tables().contains(name)) {
@@ -366,6 +371,12 @@ int RunKueueVectors(const std::filesystem::path& folder) {
     }
     kueue::RunSuite(folder, json.as_object(), report);
     report.EndSuite(name);
+  }
+  // An entry that is lost is none of the above.
+  const api::Json* total = index->if_contains("totalCases");
+  if (total != nullptr && total->as_int64() != report.all()) {
+    report.Skip(kueue::Fate::kUnread,
+                fmt::format("the index tells of {} in all", total->as_int64()));
   }
   return report.Finish();
 }
