@@ -282,7 +282,8 @@ Result<api::JsonObject> AnswerOf(int status, std::string_view body) {
   Result<api::Json> document = codec::ParseJson(body);
   if (!document || !document->is_object()) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives", status));
+                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives{}", status,
+                            kNoScheduler));
   }
   api::JsonObject& object = document->get_object();
   if (status == 200) return std::move(object);

@@ -227,7 +227,8 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   const Result<api::Json> answer = codec::ParseJson(body);
   if (!answer || !answer->is_object()) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives", status));
+                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives{}", status,
+                            kNoScheduler));
   }
   const api::JsonObject& object = answer->get_object();
   if (status != 200) {

@@ -24,7 +24,12 @@ size_t ShareOf(size_t queue, size_t window) {
 
 bool IsWrite(const Request& request) { return request.method != env::Method::kGet; }
 
-// What a Retry-After header asks for, if there is one. Dates are not used by Kubernetes.
+// For how long one answer keeps other calls back, at most: kube-apiserver itself never asks for
+// more (maxRetryAfter of its priority levels); whoever else does speaks of its call.
+constexpr Duration kHoldMax = Duration::Seconds(32);
+
+// What a Retry-After header asks for, if there is one, and not for nothing. Dates are not used by
+// Kubernetes.
 std::optional<Duration> RetryAfter(const env::HttpResponse& response) {
   const auto header = env::FindHeader(response.headers, "retry-after");
   if (!header || header->empty()) return std::nullopt;
@@ -33,7 +38,14 @@ std::optional<Duration> RetryAfter(const env::HttpResponse& response) {
     if (c < '0' || c > '9') return std::nullopt;
     seconds = std::min<int64_t>(seconds * 10 + (c - '0'), 3'600);
   }
+  if (seconds == 0) return std::nullopt;
   return Duration::Seconds(seconds);
+}
+
+// Whether it is the server that has too much to do: it says so in plain text, before anybody has
+// looked at the request. A Status is what somebody says of this one request, as a webhook.
+bool ServerIsBusy(const env::HttpResponse& response) {
+  return !response.body.view().starts_with('{');
 }
 
 WatchLimits LimitsOf(const Options& options) {
@@ -303,10 +315,16 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
   answer_times_[pending.request.method].Add(now - pending.sent);
   const bool read = !IsWrite(pending.request);
   if (status == 429 && pending.request.retry_throttled) {
-    // The server did not look at it.
+    // Nothing was done.
     const std::optional<Duration> asked = RetryAfter(response.response);
     const Duration delay = asked.value_or(Backoff(pending.attempts));
-    Hold(asked ? Priority::kHigh : pending.request.priority, now + delay);
+    const Instant until = now + std::min(delay, kHoldMax);
+    const Priority priority = pending.request.priority;
+    if (ServerIsBusy(response.response)) {
+      Hold(asked ? Priority::kHigh : priority, until);
+    } else if (priority == Priority::kLow) {
+      Hold(priority, until);  // EventRateLimit may be of all events.
+    }
     if (now + delay <= pending.give_up) {
       Retry(now, it->first, delay);
       return;

@@ -88,9 +88,21 @@ TEST(Calls, ThrottlingHoldsEverythingForAsLongAsTheServerAsks) {
   EXPECT_EQ(rig.requests[1].call.value, 1u);
 }
 
-// Goal: a limit of events (EventRateLimit) or a webhook of conditions keeps nobody from being
-// bound; what throttles bindings, or is busy and says until when, is left alone. Method: a call of
-// one class is throttled; which classes leave at once, and that all do in the end.
+// The numbers of the classes of which a call leaves at once.
+std::string LeaveAtOnce(Rig& rig, Request request) {
+  std::string left;
+  for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
+    request.priority = priority;
+    const size_t before = rig.requests.size();
+    rig.Call(request);
+    if (rig.requests.size() > before)
+      left.insert(0, 1, static_cast<char>('0' + static_cast<int>(priority)));
+  }
+  return left;
+}
+
+// Goal: a server that is busy is left alone. Method: a call of one class is throttled in plain text;
+// which classes leave at once, and that all do in the end.
 TEST(Calls, ThrottlingHoldsTheClassOfTheCallAndThoseBelowIt) {
   struct Row {
     Priority throttled;
@@ -100,7 +112,7 @@ TEST(Calls, ThrottlingHoldsTheClassOfTheCallAndThoseBelowIt) {
   const std::vector<Row> table = {{Priority::kLow, "", "01"},   {Priority::kNormal, "", "0"},
                                   {Priority::kHigh, "", ""},    {Priority::kLow, "3", ""},
                                   {Priority::kNormal, "3", ""}, {Priority::kHigh, "3", ""},
-                                  {Priority::kLow, "0", "012"}, {Priority::kLow, "Monday", "01"}};
+                                  {Priority::kLow, "0", "01"},  {Priority::kLow, "Monday", "01"}};
   for (const Row& row : table) {
     SCOPED_TRACE(fmt::format("{} \"{}\"", static_cast<int>(row.throttled), row.retry_after));
     Rig rig;
@@ -110,15 +122,7 @@ TEST(Calls, ThrottlingHoldsTheClassOfTheCallAndThoseBelowIt) {
     std::vector<env::Header> headers;
     if (!row.retry_after.empty()) headers.push_back({"retry-after", row.retry_after});
     rig.Answer(429, "", headers);
-    std::string left;
-    for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
-      request.priority = priority;
-      const size_t before = rig.requests.size();
-      rig.Call(request);
-      if (rig.requests.size() > before)
-        left.insert(0, 1, static_cast<char>('0' + static_cast<int>(priority)));
-    }
-    EXPECT_EQ(left, row.leave);
+    EXPECT_EQ(LeaveAtOnce(rig, request), row.leave);
     if (row.leave != "012") {
       EXPECT_GT(rig.client.wake_at(), rig.now);
     }
@@ -127,6 +131,65 @@ TEST(Calls, ThrottlingHoldsTheClassOfTheCallAndThoseBelowIt) {
     EXPECT_LE(rig.now, Instant{1'000'000'000} + Duration::Seconds(3));
     EXPECT_EQ(rig.client.wake_at(), Instant::Never());
   }
+}
+
+// Goal: what a webhook says of one write delays no other, whatever time it asks for, and ends with
+// the patience of its own; a limit of events may be of all of them. Method: a call of one class is
+// refused by a Status; which classes leave at once.
+TEST(Calls, AStatusThatThrottlesIsAboutItsCallAlone) {
+  struct Row {
+    Priority throttled;
+    std::string retry_after;
+    std::string leave;
+    std::string told = {};
+  };
+  for (const Row& row : std::initializer_list<Row>{
+           {Priority::kLow, "", "01"},
+           {Priority::kLow, "3", "01"},
+           {Priority::kLow, "3600", "01", "call1=Refused "},
+           {Priority::kNormal, "", "012"},
+           {Priority::kNormal, "3", "012"},
+           {Priority::kHigh, "0", "012"},
+           {Priority::kHigh, "3", "012"},
+           {Priority::kHigh, "99999999999999999999", "012", "call1=Refused "}}) {
+    SCOPED_TRACE(fmt::format("{} \"{}\"", static_cast<int>(row.throttled), row.retry_after));
+    Rig rig;
+    Request request = Bind(kPod, "n1", {});
+    request.priority = row.throttled;
+    rig.Call(request);
+    rig.Answer(429, R"({"kind":"Status","code":429,"message":"admission webhook denied"})",
+               {{"retry-after", row.retry_after}});
+    EXPECT_EQ(rig.Told(), row.told);
+    EXPECT_EQ(LeaveAtOnce(rig, request), row.leave);
+    const Instant refused = rig.now;
+    for (int i = 0; i < 10 && rig.client.calls_queued() > 0; ++i) rig.Wake();
+    EXPECT_EQ(rig.requests.size(), row.told.empty() ? 5u : 4u);
+    EXPECT_LE(rig.now, refused + Duration::Seconds(32));
+    EXPECT_GT(rig.now, refused);
+  }
+}
+
+// The server's own patience has an end, too: what asks for more speaks for somebody else.
+TEST(Calls, ThrottlingHoldsOthersForABoundedTime) {
+  Rig rig;
+  rig.Call(Bind(kPod, "n1", {}));
+  rig.Answer(429, "Too many requests", {{"retry-after", "3600"}});
+  EXPECT_EQ(rig.Told(), "call1=Refused ");
+  rig.Call(Bind(kPod, "n2", {}));
+  EXPECT_EQ(rig.requests.size(), 1u);
+  EXPECT_EQ(rig.client.wake_at(), rig.now + Duration::Seconds(32));
+}
+
+// "Retry-After: 0" is no leave to ask again and again.
+TEST(Calls, ThrottlingForNoTimeIsARefusalToBackOffFrom) {
+  Rig rig;
+  rig.Call(Bind(kPod, "n1", {}));
+  while (rig.Told().empty()) {
+    rig.Answer(429, "{}", {{"retry-after", "0"}});
+    if (rig.client.calls_queued() > 0) rig.Wake();
+    ASSERT_LT(rig.requests.size(), 20u);
+  }
+  EXPECT_LE(rig.now, Instant{1'000'000'000} + Duration::Seconds(60));
 }
 
 // The longer an event has been refused, the longer events wait; bindings don't.

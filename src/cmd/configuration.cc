@@ -131,7 +131,8 @@ std::string ConfigzText(const Configuration& configuration,
 }
 
 Explanation ExplainConfiguration(const std::string& path,
-                                 const std::vector<std::string>& gate_values) {
+                                 const std::vector<std::string>& gate_values,
+                                 const std::string& refused) {
   const Result<Configuration> read = ReadConfiguration(path, gate_values);
   if (!read) return {.text = fmt::format("{}\n", read.error().message)};
   std::string text;
@@ -148,13 +149,11 @@ Explanation ExplainConfiguration(const std::string& path,
   } else {
     for (const std::string& refusal : refusals) text += fmt::format("{}\n", refusal);
   }
-  if (refusals.empty()) {
-    text += fmt::format("\n{}: berth can run by it\n", path);
-  } else {
-    text +=
-        fmt::format("\n{}: berth does not run by it: {} not supported\n", path, refusals.size());
-  }
-  return {.text = std::move(text), .supported = refusals.empty()};
+  const std::string why =
+      refusals.empty() ? refused : fmt::format("{} not supported", refusals.size());
+  text += why.empty() ? fmt::format("\n{}: berth can run by it\n", path)
+                      : fmt::format("\n{}: berth does not run by it: {}\n", path, why);
+  return {.text = std::move(text), .supported = why.empty()};
 }
 
 }  // namespace berth::cmd

@@ -55,12 +55,14 @@ void Put(const Configuration& configuration, control::SchedulerOptions& options)
                                       const std::string& kubeconfig);
 
 // What becomes of each setting of the file, which plugins act where, and whether berth can run by
-// it: for people. `supported`: whether it can.
+// it: for people. `supported`: whether it can. `refused`: why it can't although each setting is
+// supported; empty: it can.
 struct Explanation {
   std::string text;
   bool supported = false;
 };
 [[nodiscard]] Explanation ExplainConfiguration(const std::string& path,
-                                               const std::vector<std::string>& gate_values);
+                                               const std::vector<std::string>& gate_values,
+                                               const std::string& refused = {});
 
 }  // namespace berth::cmd

@@ -283,6 +283,9 @@ TEST(SchedulerConfigurationTest, AFileIsExplained) {
       explained.text.contains("honoured        profiles[0].schedulerName: default-scheduler"));
   EXPECT_TRUE(explained.text.contains("\nplugins of default-scheduler\n"));
   EXPECT_TRUE(explained.text.contains("berth can run by it"));
+  const Explanation refused = ExplainConfiguration(file.path(), {}, "it needs --quota");
+  EXPECT_FALSE(refused.supported);
+  EXPECT_TRUE(refused.text.contains(": berth does not run by it: it needs --quota\n"));
   const File berths(kHead);
   EXPECT_TRUE(ExplainConfiguration(berths.path(), {}).supported);
   const Explanation gang = ExplainConfiguration(berths.path(), {"GangScheduling=true"});

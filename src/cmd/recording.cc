@@ -130,6 +130,7 @@ client::Options ReadClient(Reader& reader) {
   client::Options out;
   out.user_agent = reader.Text("userAgent");
   out.base_path = reader.Text("basePath");
+  out.host = reader.Text("host");
   out.seed = reader.Number<uint64_t>("seed");
   out.calls_in_flight_max = reader.Number<int64_t>("callsInFlightMax");
   out.calls_apart_max = reader.Number<int64_t>("callsApartMax");
@@ -202,6 +203,7 @@ std::string PrintHeader(const SchedulerSetup& setup, const ConfigurationSource& 
                       {"quota", setup.quota},
                       {"userAgent", setup.client.user_agent},
                       {"basePath", setup.client.base_path},
+                      {"host", setup.client.host},
                       {"seed", setup.client.seed},
                       {"callsInFlightMax", setup.client.calls_in_flight_max},
                       {"callsApartMax", setup.client.calls_apart_max},

@@ -35,6 +35,7 @@ SchedulerSetup MadeOf() {
   SchedulerSetup setup{.scheduler_names = {"a", "b"}, .quota = true, .configz = R"({"a":1})"};
   setup.client.user_agent = "berth-scheduler";
   setup.client.base_path = "/proxy";
+  setup.client.host = "10.0.0.1:6443";
   setup.client.seed = UINT64_MAX;
   setup.client.calls_in_flight_max = 32;
   setup.leader = control::LeaderElectionOptions{.identity = "host_1",
@@ -101,6 +102,7 @@ TEST_F(RecordingCommand, TheHeaderSaysAllThatASchedulerIsMadeOf) {
   EXPECT_TRUE(options.quota);
   EXPECT_TRUE(options.engine.compat);
   EXPECT_EQ(options.client.seed, UINT64_MAX);
+  EXPECT_EQ(options.client.host, "10.0.0.1:6443");  // A label of what /metrics answers.
   EXPECT_EQ(options.leader_election->client.seed, 7u);
   EXPECT_EQ(options.leader_election->client.base_path, "/proxy");
 }

@@ -288,6 +288,21 @@ Result<Configuration> ConfigurationOf(const cli::RunOptions& options) {
   return out;
 }
 
+// What --check-config says: as a start with the same options would find it.
+int CheckConfiguration(cli::RunOptions options) {
+  options.config = options.flags.check_config;
+  const Result<Configuration> read = ConfigurationOf(options);
+  std::string refused = read ? "" : read.error().message;
+  if (read && read->scheduler) {
+    if (const auto extenders = ExtendersOf(*read->scheduler, ExtenderFiles::kRead); !extenders)
+      refused = extenders.error().message;
+  }
+  const Explanation explanation =
+      ExplainConfiguration(options.config, options.flags.feature_gates, refused);
+  fmt::print("{}", explanation.text);
+  return explanation.supported ? cli::kOk : cli::kFailed;
+}
+
 // Writes what it becomes with its defaults.
 int WriteConfiguration(const std::string& path, const Configuration& configuration) {
   const config::SchedulerConfiguration completed =
@@ -324,12 +339,7 @@ std::string StartText(const SchedulerSetup& setup, const Endpoint& endpoint) {
 }  // namespace
 
 int Run(const cli::RunOptions& options) {
-  if (!options.flags.check_config.empty()) {
-    const Explanation explanation =
-        ExplainConfiguration(options.flags.check_config, options.flags.feature_gates);
-    fmt::print("{}", explanation.text);
-    return explanation.supported ? cli::kOk : cli::kFailed;
-  }
+  if (!options.flags.check_config.empty()) return CheckConfiguration(options);
   Process process("run", options.verbose,
                   options.flags.json_log ? env::os::LogFormat::kJson : env::os::LogFormat::kText);
   process.DumpOnSignal();

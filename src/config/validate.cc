@@ -67,7 +67,7 @@ void CheckProfile(const Profile& profile, const std::string& path, const Feature
                   FieldErrors& errors) {
   if (profile.scheduler_name.value_or("").empty()) {
     errors.push_back(api::RequiredField(fmt::format("{}.schedulerName", path),
-                                        "each of several profiles has its own"));
+                                        "it is empty, and each profile has its own"));
   }
   if (profile.percentage_of_nodes_to_score) {
     CheckPercentage(fmt::format("{}.percentageOfNodesToScore", path),

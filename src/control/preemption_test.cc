@@ -269,6 +269,51 @@ TEST_F(PreemptionTest, ARefusedNominationEndsItsOwnPromiseAlone) {
   EXPECT_EQ(rig.scheduler.counters().errors, 1u);
 }
 
+// A webhook may take nominations out of statuses, and change them otherwise each time. Nobody is
+// evicted for who does not stand there as nominated; it is told, and written again after a while.
+TEST_F(PreemptionTest, ANominationThatTheObjectDoesNotHaveIsNotRepeatedAtOnce) {
+  env::SendRequest write = Nominate();
+  int version = 101;
+  for (const int64_t spared : {1, 2, 4}) {
+    rig.Answer(write, 200, PodJson(High(version++)));
+    rig.Settle();
+    EXPECT_FALSE(Promised());
+    EXPECT_TRUE(rig.logs.back().starts_with(
+        "pod ns/high: its nomination to node n1 was taken by the API server, and the pod does not"))
+        << rig.logs.back();
+    EXPECT_TRUE(rig.Get("/debug/why?pod=ns/high").contains("PromiseWriteLost"));
+    EXPECT_EQ(rig.TakeOf("/pods/low/status").call.value, 0u);
+    rig.Pass(Duration::Seconds(spared) - Duration{1});
+    while ((write = rig.TakeOf("/pods/high/status")).call.value != 0) {
+      EXPECT_FALSE(Says(write, "nominatedNodeName")) << write.request.body.view();
+      rig.Answer(write, 200, PodJson(High(version++)));
+    }
+    rig.Pass(Duration{1});
+    write = rig.TakeOf("/pods/high/status");
+    EXPECT_TRUE(Says(write, R"("nominatedNodeName":"n1")")) << write.request.body.view();
+  }
+  rig.Answer(write, 200, PodJson(Nominated(version)));
+  rig.Settle();
+  EXPECT_NE(rig.TakeOf("/pods/low/status").call.value, 0u);
+}
+
+// The same of what keeps a nomination in.
+TEST_F(PreemptionTest, TheEndOfANominationThatTheObjectKeepsIsNotRepeatedAtOnce) {
+  rig.Answer(Nominate(), 200, PodJson(Nominated(101)));
+  rig.Settle();
+  rig.Event("nodes", "MODIFIED", NodeJson("n1", 102, 500));
+  env::SendRequest write = rig.TakeOf("/pods/high/status");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(Says(write, R"("nominatedNodeName":null)")) << write.request.body.view();
+    rig.Answer(write, 200, PodJson(Nominated(103 + i)));
+    rig.Settle();
+    EXPECT_EQ(rig.TakeOf("/pods/high/status").call.value, 0u);
+    rig.Pass(Duration::Seconds(1));
+    write = rig.TakeOf("/pods/high/status");
+  }
+  EXPECT_NE(write.call.value, 0u);
+}
+
 // What of preemption is counted in /metrics, those of kube-scheduler under its names.
 TEST_F(PreemptionTest, MetricsCountWhatBecameOfPromisesAndEvictions) {
   rig.Answer(DeleteVictim(), 200, "{}");

@@ -245,6 +245,7 @@ class Scheduler final : public env::Actor {
   void EndEvictions(Instant now);
   void OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out);
   void OnRefusedNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
+  [[nodiscard]] bool HasNomination(const StatusWriter::Result& result) const;
   [[nodiscard]] std::string_view PromisedTo(std::string_view uid) const;
   void Apply(const model::Delta& delta);
   void FollowUp(model::PodId pod);

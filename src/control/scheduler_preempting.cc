@@ -118,10 +118,24 @@ void Scheduler::OnNomination(Instant now, const StatusWriter::Result& result, en
   if (!result.nomination) return;
   if (!result.object.empty()) {
     Learn(now, result.object, out);
+    if (!HasNomination(result)) OnRefusedNomination(now, result, out);
   } else if (result.refused != 0) {
     OnRefusedNomination(now, result, out);
   }
   FollowUp(engine_.state().FindPod(result.uid));
+}
+
+// Whether the pod has what was written. Whoever may change statuses on their way, as a webhook, may
+// take it out again.
+bool Scheduler::HasNomination(const StatusWriter::Result& result) const {
+  const model::State& state = engine_.state();
+  const model::PodId id = state.FindPod(result.uid);
+  if (!id.valid()) return true;
+  const model::Pod& pod = state.pods().at(id);
+  if (pod.node.valid() || pod.terminal) return true;
+  const std::string_view has =
+      pod.nominated.valid() ? state.NameOf(pod.nominated) : std::string_view();
+  return has == *result.nomination;
 }
 
 void Scheduler::OnRefusedNomination(Instant now, const StatusWriter::Result& result,
@@ -129,11 +143,18 @@ void Scheduler::OnRefusedNomination(Instant now, const StatusWriter::Result& res
   ++counters_.errors;
   WakeWatchdog(now);
   const bool withdraws = result.nomination->empty();
-  Say(out, env::LogLevel::kWarning,
-      fmt::format("the pod of uid {}: {} was refused ({})", result.uid,
-                  withdraws ? "the end of its nomination"
-                            : fmt::format("its nomination to node {}", *result.nomination),
-                  result.refused));
+  const model::State& state = engine_.state();
+  const model::PodId pod = state.FindPod(result.uid);
+  const std::string who = pod.valid() ? fmt::format("pod {}", state.KeyOf(state.pods().at(pod).key))
+                                      : fmt::format("the pod of uid {}", result.uid);
+  const std::string what = withdraws ? "the end of its nomination"
+                                     : fmt::format("its nomination to node {}", *result.nomination);
+  const std::string how =
+      result.refused != 0
+          ? fmt::format("was refused ({})", result.refused)
+          : "was taken by the API server, and the pod does not have it: does a webhook change it?";
+  Say(out, env::LogLevel::kWarning, fmt::format("{}: {} {}", who, what, how));
+  if (result.refused == 0) status_.NominationLost(now, result.uid);
   // Of another promise than stands now it says nothing.
   if (PromisedTo(result.uid) == *result.nomination)
     Apply(model::PreemptionRefused{.uid = result.uid, .code = result.refused, .at = now});

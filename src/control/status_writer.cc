@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kPodScheduled = "PodScheduled";
 // Who tells of what is no pod.
 constexpr std::string_view kItself = "berth";
-// A nomination that was refused is written again after this.
+// A nomination that was refused or lost is written again after this.
 constexpr Duration kNominationInterval = Duration::Seconds(1);
 
 }  // namespace
@@ -77,6 +77,13 @@ bool StatusWriter::NominationSettled(std::string_view uid) const {
   if (it == notes_.end()) return true;
   const Note& note = it->second;
   return note.unknown == 0 && (note.call == 0 || !note.sent_nominated);
+}
+
+void StatusWriter::NominationLost(Instant now, std::string_view uid) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  it->second.nomination_not_before = now + kNominationInterval;
+  Reconsider(it->first, it->second);
 }
 
 bool StatusWriter::ConditionDiffers(const Note& note) {

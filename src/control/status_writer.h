@@ -87,6 +87,9 @@ class StatusWriter {
   void Want(std::string_view uid, const Waiting& waiting);
   // What its nominatedNodeName should be from now on, empty for none; nothing: as it is.
   void WantNomination(std::string_view uid, std::optional<std::string_view> node);
+  // The nomination, or its end, was taken by the server and is not in the object: it is not written
+  // again at once.
+  void NominationLost(Instant now, std::string_view uid);
   // Whether no write of ours of the pod's nomination is under way or of unknown fate: what was
   // observed of it stands until somebody else changes it.
   [[nodiscard]] bool NominationSettled(std::string_view uid) const;

@@ -118,11 +118,11 @@ struct BindRead {
   Instant at;
 };
 
-// The nomination of the pod was refused. The promise is taken back, and the pod is tried again
-// after the error backoff.
+// The nomination of the pod was refused, or is not in the object though it was taken. The promise
+// is taken back, and the pod is tried again after the error backoff.
 struct PreemptionRefused {
   std::string uid;
-  int32_t code = 0;  // HTTP status, for the user.
+  int32_t code = 0;  // HTTP status, for the user; 0: it was taken.
   Instant at;
 };
 

@@ -125,6 +125,8 @@ std::string Print(const Reason& reason, const State& state) {
       return "room taken";
     case ReasonKind::kPromiseWriteRefused:
       return "write refused";
+    case ReasonKind::kPromiseWriteLost:
+      return "write lost";
     case ReasonKind::kPromiseEvictionRefused:
       return "eviction refused";
     case ReasonKind::kPromiseEvictionFails:

@@ -128,7 +128,8 @@ void State::NotePromised(PodId id, NameId node) {
 }
 
 void State::ApplyRefused(const PreemptionRefused& facts) {
-  GiveUp(FindPod(facts.uid), facts.code, facts.at, ReasonKind::kPromiseWriteRefused);
+  GiveUp(FindPod(facts.uid), facts.code, facts.at,
+         facts.code == 0 ? ReasonKind::kPromiseWriteLost : ReasonKind::kPromiseWriteRefused);
 }
 
 void State::ApplyRefused(const EvictionRefused& facts) {

@@ -67,11 +67,12 @@ enum class ReasonKind : uint8_t {
   kPromiseOutranked,        // The room was promised to someone more important.
   kPromiseRoomTaken,        // It went to others: a binding of somebody else, a node that shrank.
   kPromiseWriteRefused,     // The API server refused the nomination.
+  kPromiseWriteLost,        // It took the nomination, and the object doesn't have it.
   kPromiseEvictionRefused,  // It refused an eviction.
   kPromiseEvictionFails,    // An eviction does not get done: errors and conflicts alone.
   kPromiseToGroup,          // Its group is placed as a whole.
 };
-inline constexpr uint32_t kReasonKindsCount = 54;
+inline constexpr uint32_t kReasonKindsCount = 55;
 static_assert(kReasonKindsCount <= 64);  // Bits of a ReasonMask.
 using ReasonMask = uint64_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {

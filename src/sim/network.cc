@@ -21,7 +21,6 @@ env::HttpResponse StatusAnswer(int code, std::string_view reason, std::string_vi
   env::HttpResponse response;
   response.status = code;
   response.headers.push_back({.name = "content-type", .value = "application/json"});
-  if (code == 429) response.headers.push_back({.name = "retry-after", .value = "1"});
   response.body =
       Bytes(std::string(R"({"kind":"Status","apiVersion":"v1","metadata":{},)") +
             R"("status":"Failure","message":")" + std::string(message) + R"(","reason":")" +
@@ -145,7 +144,12 @@ std::optional<env::HttpResponse> Network::InjectedAnswer(const env::SendRequest&
     return StatusAnswer(409, "Conflict", "the object has been modified; injected");
   }
   if (Fires(Fault::kThrottled, faults)) {
-    return StatusAnswer(429, "TooManyRequests", "the server has received too many requests");
+    // As kube-apiserver's own filters, before anybody looks at the request.
+    env::HttpResponse busy;
+    busy.status = 429;
+    busy.headers = {{.name = "retry-after", .value = "1"}};
+    busy.body = Bytes(std::string("Too many requests, please try again later.\n"));
+    return busy;
   }
   if (Fires(Fault::kServerError, faults)) {
     return StatusAnswer(500, "InternalError", "injected");

@@ -102,6 +102,8 @@ constexpr Words kWords[] = {
      "others took the room, or the node shrank"},
     {ReasonKind::kPromiseWriteRefused, "PromiseWriteRefused", "",
      "the API server refused its nomination"},
+    {ReasonKind::kPromiseWriteLost, "PromiseWriteLost", "",
+     "the API server took its nomination, and the pod does not have it"},
     {ReasonKind::kPromiseEvictionRefused, "PromiseEvictionRefused", "",
      "the API server refused to evict a pod there"},
     {ReasonKind::kPromiseEvictionFails, "PromiseEvictionFails", "",

@@ -176,7 +176,13 @@ def explained(test):
     test.match(r"not supported +extenders\[1\]\.httpTimeout: -2s", ran.stdout)
     ran = test.berth("run", f"--kubeconfig={test.cluster.kubeconfig}", f"--config={file}", status=1)
     test.match(r"extenders\[1\]\.httpTimeout: -2s: not supported", ran.stderr)
+    secured = {"urlPrefix": "https://127.0.0.1:1/e", "filterVerb": "filter", "tlsConfig": {"caFile": "/nowhere"}}
+    file = write_configuration(test, "a", [good, good | secured])
+    ran = test.berth("run", f"--check-config={file}", status=1)
+    test.match(r"does not run by it: extenders\[1\]\.tlsConfig\.caFile: /nowhere: can't be read", ran.stdout)
     file = write_configuration(test, "a", [good])
+    ran = test.berth("run", f"--check-config={file}", "--quota", status=1)
+    test.match("does not run by it: --quota: extenders of --config are not asked", ran.stdout)
     ran = test.berth("run", f"--kubeconfig={test.cluster.kubeconfig}", f"--config={file}", "--quota", status=1)
     test.match("--quota: extenders of --config are not asked", ran.stderr)
     ran = test.berth("up", "--in-memory", "--listen=127.0.0.1:0", f"--config={file}", status=1)

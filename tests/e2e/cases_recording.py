@@ -9,7 +9,7 @@ import uuid
 import zlib
 
 import objects
-from cases_operations import RUN, Scheduler
+from cases_operations import RUN, Account, Scheduler
 from cases_processes import own, start
 from harness import TOLERATION, berth_program, case
 
@@ -62,6 +62,8 @@ def killed(test):
     test.wait("it is at work", lambda: len(recorded.placed()) > 10)
     large = f"{test.namespace}/large"
     test.wait("it is on the disk", lambda: b"/pods/p5/binding" in content(recorded.file) and b"Insufficient cpu" in content(recorded.file))
+    reader = Account(test, "reader", ["/metrics"])
+    test.wait("metrics are read", lambda: recorded.scheduler.get("/metrics", reader.token).status == 200)
     for i in range(40, 60):
         recorded.make_pod(f"p{i}")
     recorded.scheduler.process.signal(signal.SIGKILL)

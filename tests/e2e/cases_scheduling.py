@@ -127,6 +127,24 @@ def label_comes(test):
     test.placed("p", node)
 
 
+@case("nodes and pods as large as the API server takes them are placed as any others", needs=SCHEDULER, seconds=5)
+def large_objects(test):
+    node = test.unique("large")
+    test.make_node(node, labels={f"label-{i:05}": "x" * 60 for i in range(8_000)})
+    for name, cpu in (("fits", "1"), ("waits", "100")):
+        document = objects.pod(name, cpu=cpu, **objects.on(node))
+        document["spec"]["containers"][0]["env"] = [{"name": "LARGE", "value": "x" * 1_200_000}]
+        test.create(test.path("pods"), document)
+    labelled = objects.pod("labelled", labels={f"label-{i:05}": "x" * 60 for i in range(8_000)}, **objects.on(node))
+    test.create(test.path("pods"), labelled)
+    test.placed("fits", node)
+    test.placed("labelled", node)
+    test.unschedulable("waits", "Insufficient cpu")
+    larger = test.unique("larger")
+    test.make_node(larger, cpu="200", labels={"e2e": node})
+    test.placed("waits", larger)
+
+
 @case("a host port is one pod's of a node, until that is gone", needs=SCHEDULER)
 def host_port(test):
     node = test.unique("ports")
