@@ -47,13 +47,35 @@ class Unavailable(Exception):
     """A whole tier can't run here; the text says why."""
 
 
-def tested_commit():
-    """The commit of the work tree, short, with a + where something differs from it."""
+def tested_commit(*written):
+    """The commit of the work tree, short, with a + where something besides what is written differs from it."""
+    return git("rev-parse", "--short=7", "HEAD") + ("+" if changed_files(*written) else "")
 
-    def git(*words):
-        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
 
-    return git("rev-parse", "--short=7", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+def git(*words, root=ROOT):
+    return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True).stdout.rstrip()
+
+
+def changed_files(*written, root=ROOT):
+    """What differs from the commit, but for what the command writes itself: one run after the other may write."""
+    listed = git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":!{path}" for path in written), root=root)
+    return [line[3:] for line in listed.splitlines()]
+
+
+def add_force(parser):
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="with --write: also where files differ from the commit, of which the document then can't be",
+    )
+
+
+def refuse_changes(parser, options, *written, root=ROOT):
+    """Before the hours of a run whose document would name a commit that it is not of."""
+    changed = changed_files(*written, root=root) if options.write and not options.force else []
+    if changed:
+        some = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+        parser.error(f"--write tells of a commit, from which these differ: {some}; commit first, or --force to write all the same")
 
 
 def indented(text):
