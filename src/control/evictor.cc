@@ -159,7 +159,7 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
     }
   } else if (not_sent) {
     ++counters_.not_sent;
-    Schedule(uid, entry, now + model::kBackoffInitial);
+    Schedule(uid, entry, now + model::Backoff(1));
   } else if (done.outcome == client::Outcome::kRefused) {
     ++counters_.refused;
     result.end = Result::End::kRefused;
