@@ -727,6 +727,8 @@ TEST(Watch, OneThatIsStoppedTellsNothingMore) {
 }
 
 // Whatever it was doing: its call ends, and the list that follows is newer than Relist().
+// C17: a pod of which the stream never told is found by the next list; a new leader asks for one
+// when it can't know that its watch is up to date (control/freshness.h).
 TEST(Watch, ARelistThatIsAskedForBeginsAtOnceAndTellsWhatDiffers) {
   Rig rig;
   const WatchId pods = rig.client.Watch(kPods);

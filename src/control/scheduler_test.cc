@@ -305,6 +305,33 @@ TEST(Scheduler, AConditionOfUnknownFateIsNotRepeatedUnread) {
   EXPECT_NE(rig.TakeOf("/status").call.value, 0u);
 }
 
+// C18: what is told and what is decided on are one: no pod is looked for where it is not yet, and
+// dropped. Method: a pod that comes and changes in one piece of the stream; and one that is read
+// while the watch has told more than the answer says.
+TEST(Scheduler, APodThatIsToldBeforeItIsReadIsNotDropped) {
+  Rig rig;
+  rig.Start({}, {NodeJson("n1", 1)});
+  std::string data;
+  for (const auto& [type, pod] :
+       {std::pair("ADDED", PodJson({.version = 101})),
+        std::pair("MODIFIED", PodJson({.version = 102, .cpu_milli = 700}))})
+    data += fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, pod);
+  rig.Step(env::StreamData{.call = rig.streams["pods"], .data = Bytes(data)});
+  rig.Settle();
+  const env::SendRequest bind = rig.TakeBinding();
+  EXPECT_EQ(TargetOf(bind), "n1");
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_EQ(rig.Held("n1"), 700);
+  rig.Step(env::CallFailed{.call = bind.call, .failure = env::CallFailure::kTimeout});
+  rig.Settle();
+  const env::SendRequest read = rig.TakeOf("/pods/p");
+  rig.Event("pods", "MODIFIED", PodJson({.version = 104, .cpu_milli = 800}));
+  rig.Answer(read, 200, PodJson({.version = 103, .cpu_milli = 700}));
+  rig.Pass(Duration::Seconds(20));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  EXPECT_EQ(rig.Held("n1"), 800);
+}
+
 // D02: changes of a pod whose binding is on its way do not put it in the queue a second time.
 TEST(Scheduler, ChangesOfAPodInFlightDoNotScheduleItTwice) {
   Rig rig;
@@ -375,8 +402,9 @@ TEST(Scheduler, APodThatIsGoneWhenItsReadComesIsNotKept) {
   }
 }
 
-// What a defective wake-up index misses is healed when reasons are told anew, counted once, and
-// told by the watchdog; without the defect there is nothing to find.
+// C20: what a defective wake-up index misses is healed when reasons are told anew, counted once, and
+// told by the watchdog; without the defect there is nothing to find. That there is nothing is asked
+// at each step of a simulation (sim/world.cc) and in each state of a walk (explore/stage.cc).
 TEST(Scheduler, MissedWakesAreHealedAndTold) {
   for (const bool planted : {false, true}) {
     SchedulerOptions options;

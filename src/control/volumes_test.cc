@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "control/test_rig.h"
@@ -365,13 +366,19 @@ std::string Named(std::string_view name, std::string claim) {
   return claim.replace(claim.find("u-data"), 6, fmt::format("u-{}", name));
 }
 
-std::string PodWith(const std::string& name, std::string_view claim, int version = 110) {
+std::string SizedPodWith(const std::string& name, std::string_view claim, int version,
+                         int64_t cpu_milli) {
   return PodJson({.name = name,
                   .uid = "u-" + name,
                   .version = version,
+                  .cpu_milli = cpu_milli,
                   .extra_spec = fmt::format(R"(,"volumes":[{{"name":"v",)"
                                             R"("persistentVolumeClaim":{{"claimName":"{}"}}}}])",
                                             claim)});
+}
+
+std::string PodWith(const std::string& name, std::string_view claim, int version = 110) {
+  return SizedPodWith(name, claim, version, 500);
 }
 
 // Goal: pods go where volumes were made before for their claims. Method: a class whose volumes
@@ -669,6 +676,238 @@ TEST_F(PreparedVolumesTest, AClaimThatGotItsVolumeElsewhereGivesTheNodeUp) {
     EXPECT_EQ(Placed(), "h3");
     EXPECT_EQ(rig_.Held("h1"), 0);
   }
+}
+
+// ---- Races of volumes and pods (docs/REGRESSIONS.md) --------------------------------------------
+
+// Goal: E01: what a claim is to get keeps all its pods to where that is, before anybody bound it.
+// Method: a second pod of the claim, for which there is room where another volume is free, and none
+// where the claim's is.
+TEST_F(PreparedVolumesTest, WhoSharesAClaimGoesWhereItsVolumeIsToBe) {
+  SeeVolume(FreeJson("one", "5Gi", R"("h1")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  ASSERT_EQ(ClaimOf("one"), "data");
+  SeeVolume(FreeJson("two", "5Gi", R"("h2")"));
+  rig_.Event("pods", "ADDED", SizedPodWith("q", "data", 111, 800));
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(rig_.Held("h1"), 500);
+  EXPECT_EQ(rig_.Held("h2"), 0);
+  EXPECT_EQ(TakenFor("two").call.value, 0u);
+  rig_.Event("pods", "DELETED", SizedPodWith("q", "data", 112, 800));
+  rig_.Event("pods", "ADDED", SizedPodWith("r", "data", 113, 400));
+  EXPECT_EQ(rig_.Held("h1"), 900) << "for one that is smaller there is room";
+}
+
+// Goal: E02: what was decided of volumes ends with the decision, so the pod's next try finds them.
+// Method: a pod's node goes while its volume, which can be used on another, too, is written; the
+// write came to nothing, or came true.
+TEST_F(PreparedVolumesTest, WhatWasDecidedOfVolumesEndsWithTheDecision) {
+  for (const bool done : {false, true}) {
+    SCOPED_TRACE(done);
+    Rebuild();
+    SeeVolume(FreeJson("one", "5Gi", R"("h1","h2")"));
+    SeeClaim(LocalClaim(5, "5Gi"));
+    SeePod();
+    const std::string first = HeldOn();
+    const std::string second = first == "h1" ? "h2" : "h1";
+    const env::SendRequest patch = TakenFor("one");
+    ASSERT_EQ(ClaimIn(patch), "data");
+    rig_.Event("nodes", "DELETED", NodeJson(first, 121));
+    const std::string meant = MeantJson("one", "5Gi", "h1\",\"h2", "u-data", "ns/data");
+    if (done) {
+      rig_.Answer(patch, 200, AtVersion(130, meant));
+    } else {
+      rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
+    }
+    rig_.Pass(Duration::Seconds(20));
+    EXPECT_EQ(rig_.Held(second), 500);
+    EXPECT_EQ(ClaimOf("one"), done ? "" : "data") << "it is written already, or again";
+    SeeVolume(AtVersion(131, meant));
+    SeeClaim(Bound(31, "one"));
+    EXPECT_EQ(Placed(), second);
+  }
+}
+
+// Goal: E03: nobody is bound by what another was to write. Method: two pods of a claim; the one
+// whose decision writes the claim's volume is deleted, or not; then that write fails.
+TEST_F(PreparedVolumesTest, WhoReliesOnAnothersWriteIsNotBoundWithoutIt) {
+  for (const bool deleted : {true, false}) {
+    SCOPED_TRACE(deleted);
+    Rebuild();
+    SeeVolume(FreeJson("one", "5Gi", R"("h1")"));
+    SeeClaim(LocalClaim(5, "5Gi"));
+    SeePod();
+    const env::SendRequest patch = TakenFor("one");
+    rig_.Event("pods", "ADDED", PodWith("q", "data", 111));
+    ASSERT_EQ(rig_.Held("h1"), 1000);
+    EXPECT_EQ(TakenFor("one").call.value, 0u) << "one write";
+    if (deleted) rig_.Event("pods", "DELETED", PodJson({.version = 112}));
+    rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
+    rig_.Pass(Duration::Seconds(20));
+    EXPECT_EQ(Placed(), "");
+    ASSERT_EQ(ClaimOf("one"), "data") << "decided anew, and written by who is there";
+    SeeVolume(AtVersion(130, MeantJson("one", "5Gi", "h1", "u-data", "ns/data")));
+    EXPECT_EQ(Placed(), "");
+    SeeClaim(Bound(31, "one"));
+    for (int i = 0; i < (deleted ? 1 : 2); ++i) EXPECT_EQ(Placed(), "h1");
+    EXPECT_EQ(Placed(), "");
+  }
+}
+
+// Goal: E04: one of a pod's two claims gets its volume, and the other's is taken by somebody else:
+// the pod says what it lacks, and goes on as soon as it is there. That the first claim keeps its
+// volume, and with it the node, is as upstream: nobody takes it back.
+TEST_F(PreparedVolumesTest, WhoGotOneOfTwoVolumesGoesOnOnceThereIsAnother) {
+  SeeVolume(FreeJson("one", "5Gi", R"("h1")"));
+  SeeVolume(FreeJson("two", "9Gi", R"("h1")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeeClaim(Named("more", LocalClaim(6, "9Gi")));
+  const std::string both = PodJson(
+      {.version = 110,
+       .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}},)"
+                     R"({"name":"w","persistentVolumeClaim":{"claimName":"more"}}])"});
+  rig_.Event("pods", "MODIFIED", both);
+  ASSERT_EQ(HeldOn(), "h1");
+  rig_.Answer(TakenFor("one"), 200,
+              AtVersion(130, MeantJson("one", "5Gi", "h1", "u-data", "ns/data")));
+  rig_.Answer(TakenFor("two"), 409, R"({"kind":"Status","reason":"Conflict","code":409})");
+  SeeVolume(AtVersion(131, MeantJson("two", "9Gi", "h1", "u-other", "ns/other")));
+  SeeClaim(Bound(31, "one"));
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(HeldOn(), "");
+  EXPECT_NE(Why().find("node(s) didn't find available persistent volumes to bind"),
+            std::string::npos)
+      << Why();
+  SeeVolume(FreeJson("elsewhere", "9Gi", R"("h2")", "host", 132));
+  EXPECT_EQ(HeldOn(), "") << "the first claim's volume is on h1";
+  SeeVolume(FreeJson("three", "9Gi", R"("h1")", "host", 133));
+  EXPECT_EQ(HeldOn(), "h1");
+  EXPECT_EQ(ClaimOf("three"), "more");
+}
+
+// Goal: D13: who is being deleted while it waits for its volumes gives its room back at once.
+// Method: another that needs all of the node; then the volume comes all the same.
+TEST_F(PreparedVolumesTest, APodThatIsBeingDeletedWaitsForNoVolume) {
+  SeeVolume(FreeJson("one", "5Gi", R"("h1")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  const env::SendRequest patch = TakenFor("one");
+  ASSERT_EQ(HeldOn(), "h1");
+  PodSpec next{.name = "q", .uid = "u-q", .version = 111, .cpu_milli = 1000};
+  next.extra_spec = R"(,"nodeSelector":{"host":"h1"})";
+  rig_.Event("pods", "ADDED", PodJson(next));
+  EXPECT_EQ(Placed(), "");
+  rig_.Event(
+      "pods", "MODIFIED",
+      PodJson({.version = 112, .extra_meta = R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")"}));
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(rig_.TakeBinding().request.target, "/api/v1/namespaces/ns/pods/q/binding");
+  rig_.Answer(patch, 200, AtVersion(130, MeantJson("one", "5Gi", "h1", "u-data", "ns/data")));
+  SeeClaim(Bound(31, "one"));
+  rig_.Settle();
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(rig_.Held("h1"), 1000);
+}
+
+// Goal: D15: a node that is removed because nobody seems to be on it, while a pod waits for its
+// volumes there, costs the pod that decision and no more. Method: the claim's volume is to be made
+// there; it is made elsewhere once the provisioner has given the node up, which is its to do.
+TEST_F(VolumesTest, ANodeThatIsRemovedUnderAWaitingPodIsDecidedAnew) {
+  rig_.Event("storageclasses", "ADDED", ClassJson("late", "berth.dev/simulated"));
+  SeeClaim(ClaimJson(5, "", R"("storageClassName":"late")"));
+  SeePod(R"(,"nodeSelector":{"zone":"b"})");
+  const env::SendRequest first = rig_.TakeOf("/persistentvolumeclaims/data");
+  const std::string node = rig_.Held("n2") > 0 ? "n2" : "n3";
+  const std::string other = node == "n2" ? "n3" : "n2";
+  rig_.Answer(
+      first, 200,
+      ClaimJson(7, fmt::format(fmt::runtime(kSelected), node), R"("storageClassName":"late")"));
+  rig_.Event("nodes", "DELETED", NodeJson(node, 109));
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(rig_.Held(other), 0) << "the claim names the node that went";
+  SeeClaim(ClaimJson(8, "", R"("storageClassName":"late")"));
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(rig_.Held(other), 500);
+  EXPECT_TRUE(rig_.TakeOf("/persistentvolumeclaims/data")
+                  .request.body.view()
+                  .contains(fmt::format(fmt::runtime(kSelected), other)));
+}
+
+// Goal: D18: a pod that is made again under its name while its first life waits for volumes is
+// bound as itself, where its claim's volume can be used. Method: the write of the first life came to
+// nothing: nothing of it holds the second; or came true: the second waits for that volume.
+TEST_F(PreparedVolumesTest, AVolumeOfAFormerLifeIsTheClaimsOrNobodys) {
+  for (const bool done : {false, true}) {
+    SCOPED_TRACE(done);
+    Rebuild();
+    SeeVolume(FreeJson("one", "5Gi", R"("h1")"));
+    SeeClaim(LocalClaim(5, "5Gi"));
+    SeePod();
+    const env::SendRequest patch = TakenFor("one");
+    ASSERT_EQ(ClaimIn(patch), "data");
+    rig_.Event("pods", "DELETED", PodJson({.version = 112}));
+    SeeVolume(FreeJson("two", "5Gi", R"("h2")"));
+    rig_.Event("nodes", "DELETED", NodeJson("h1", 121));
+    PodSpec second{.uid = "u-2", .version = 113};
+    second.extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}])";
+    rig_.Event("pods", "ADDED", PodJson(second));
+    EXPECT_EQ(rig_.Held("h2"), 0) << "the write may come true";
+    const std::string meant = MeantJson("one", "5Gi", "h1", "u-data", "ns/data");
+    if (done) {
+      rig_.Answer(patch, 200, AtVersion(130, meant));
+      rig_.Pass(Duration::Seconds(20));
+      EXPECT_EQ(rig_.Held("h2"), 0);
+      std::string back = Labelled("h1", R"("host":"h1")");
+      back.replace(back.find(R"("101")"), 5, R"("140")");
+      rig_.Event("nodes", "ADDED", back);
+      EXPECT_EQ(rig_.Held("h1"), 500) << Why();
+      SeeClaim(Bound(31, "one"));
+    } else {
+      rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
+      rig_.Pass(Duration::Seconds(20));
+      EXPECT_EQ(ClaimOf("two"), "data");
+      SeeVolume(AtVersion(131, MeantJson("two", "5Gi", "h2", "u-data", "ns/data")));
+      SeeClaim(Bound(31, "two"));
+    }
+    rig_.Pass(Duration::Seconds(20));
+    const env::SendRequest bind = rig_.TakeBinding();
+    EXPECT_EQ(TargetOf(bind), done ? "h1" : "h2");
+    EXPECT_TRUE(bind.request.body.view().contains(R"("uid":"u-2")"));
+  }
+}
+
+// Goal: B04: who waits for its volumes when it becomes a victim is bound no more, and who comes in
+// its stead need not wait for an event of it. Method: a more important pod for the same node, while
+// the victim's volume is being written; nobody is deleted. Once the room is there the victim goes on.
+TEST_F(PreparedVolumesTest, AVictimThatWaitsForItsVolumesMakesRoomAtOnce) {
+  SchedulerOptions options = WithVolumes();
+  options.engine.preemption = true;
+  rig_ = Rig(options);
+  Start();
+  SeeHosts();
+  SeeVolume(FreeJson("one", "5Gi", R"("h1")"));
+  SeeClaim(LocalClaim(5, "5Gi"));
+  SeePod();
+  const env::SendRequest patch = TakenFor("one");
+  ASSERT_EQ(HeldOn(), "h1");
+  PodSpec high{.name = "q", .uid = "u-q", .version = 111, .cpu_milli = 800, .priority = 9};
+  high.extra_spec = R"(,"nodeSelector":{"host":"h1"})";
+  rig_.Event("pods", "ADDED", PodJson(high));
+  EXPECT_EQ(rig_.TakeBinding().request.target, "/api/v1/namespaces/ns/pods/q/binding");
+  EXPECT_EQ(rig_.Held("h1"), 800);
+  EXPECT_TRUE(std::ranges::none_of(rig_.inbox, [](const env::SendRequest& request) {
+    return request.request.method == env::Method::kDelete;
+  }));
+  rig_.Answer(patch, 200, AtVersion(130, MeantJson("one", "5Gi", "h1", "u-data", "ns/data")));
+  SeeClaim(Bound(31, "one"));
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(Placed(), "") << "not bound by the decision that was taken back";
+  high.version = 112;
+  rig_.Event("pods", "DELETED", PodJson(high));
+  rig_.Pass(Duration::Seconds(20));
+  EXPECT_EQ(Placed(), "h1");
 }
 
 // Goal: a workload is admitted with places where its pods' volumes are, or told what it waits for.

@@ -404,6 +404,39 @@ TEST_F(Examples, AFreedPlaceWakesAsManyAsFit) {
   EXPECT_EQ(engine.counters().attempts, attempts + 2);
 }
 
+// Goal: C10: the end of a pod costs nothing by those whom it does not help, however many are gated
+// or wait. Method: a thousand of each, of fifty kinds; pods end where none of them may go, and then
+// one where one of a hundred fits: who was tried, woken, and how many nodes were looked at.
+TEST_F(Examples, TheEndOfAPodCostsNobodyWhomItDoesNotHelp) {
+  Node({.name = "n1", .cpu = 10'000, .taints = {{.key = "team"}}});
+  Node({.name = "n2", .cpu = 1000});
+  for (int i = 0; i < 50; ++i) {
+    Pod({.name = "there" + std::to_string(i), .cpu = 200, .node = "n1"});
+    for (int j = 0; j < 20; ++j) {
+      const std::string name = std::to_string(i) + "-" + std::to_string(j);
+      Pod({.name = "gated" + name, .cpu = 100 + i, .gated = true});
+      Pod({.name = "waits" + name, .cpu = 1100 + i});
+    }
+  }
+  Pod({.name = "on2", .cpu = 500, .node = "n2"});
+  Pod({.name = "helped", .cpu = 600});
+  EXPECT_TRUE(Cycle().binds.empty());
+  EXPECT_EQ(engine.counters().attempts, 51u) << "one of each kind, of those that are not gated";
+  while (engine.wake_at() <= Instant{}) Cycle();
+  const Counters before = engine.counters();
+  for (int i = 0; i < 50; ++i) {
+    engine.Apply(model::PodRemove{.uid = "uid-there" + std::to_string(i)});
+    EXPECT_TRUE(Cycle(60'000 + i).binds.empty());
+  }
+  EXPECT_EQ(engine.counters().attempts, before.attempts);
+  EXPECT_EQ(engine.counters().wakes, before.wakes);
+  EXPECT_EQ(engine.counters().nodes_evaluated, before.nodes_evaluated);
+  engine.Apply(model::PodRemove{.uid = "uid-on2"});
+  EXPECT_EQ(Printed(120'000).substr(0, 25), "bind default/helped -> n2");
+  EXPECT_EQ(engine.counters().attempts, before.attempts + 1);
+  EXPECT_EQ(engine.CountMissedWakes(), 0u);
+}
+
 // Goal: who asks for more than a node has is not looked at when room comes back there, and is when
 // the node grows. Method: a pod of more cpu than one node has and a taint of the other keep it
 // waiting; in turn a pod leaves, the one node grows but not enough, and the other; the taint goes.
@@ -443,8 +476,8 @@ TEST_F(Examples, WhoAsksForNoCpuNeedsNone) {
   EXPECT_EQ(Printed(20'000).substr(0, 24), "bind default/idle -> n1 ");
 }
 
-// Goal: C14, an event between the attempt and the parking is not lost. Method: the plan is out, its
-// outcomes are not in, and room appears.
+// Goal: C14, C15: an event between the attempt and the parking is not lost. Method: the plan is out,
+// its outcomes are not in, and room appears: another node, or one that is ready again.
 TEST_F(Examples, RoomThatAppearsWhileWritesAreOnTheirWayIsUsed) {
   Node({.name = "n1", .cpu = 1000});
   Pod({.name = "a", .cpu = 600});
@@ -452,6 +485,13 @@ TEST_F(Examples, RoomThatAppearsWhileWritesAreOnTheirWayIsUsed) {
   EXPECT_EQ(Cycle().binds.size(), 1u);
   Node({.name = "n2", .cpu = 1000});
   EXPECT_EQ(Cycle(1).binds.size(), 1u);
+  TestNode third{.name = "n3", .cpu = 1000, .taints = {{.key = "not-ready"}}};
+  Node(third);
+  Pod({.name = "c", .cpu = 600});
+  EXPECT_EQ(Cycle(2).refused.size(), 1u);
+  third.taints.clear();
+  Node(third);
+  EXPECT_EQ(Cycle(3).binds.size(), 1u);
 }
 
 // Goal: C03: an event between two looks at the log is not lost when the log is cut, however much
@@ -502,6 +542,37 @@ TEST_F(Examples, RefusedWritesBackOff) {
   }
 }
 
+// Goal: C11: whatever changes of a pod, its error backoff is neither skipped nor without end.
+// Method: updates of its labels, requests, priority and gate while it waits; each time it is tried
+// when the backoff is over, and not before.
+TEST_F(Examples, AnUpdateDuringAnErrorBackoffNeitherEndsNorLosesIt) {
+  Node({.name = "n1"});
+  const TestPod pod{.name = "a"};
+  TestPod larger = pod;
+  larger.cpu = 200;
+  TestPod higher = pod;
+  higher.priority = 9;
+  TestPod labelled = pod;
+  labelled.labels = {{"app", "web"}};
+  TestPod gated = pod;
+  gated.gated = true;
+  const std::vector<std::vector<TestPod>> rows = {{labelled}, {larger}, {higher}, {gated, pod}};
+  for (const std::vector<TestPod>& updates : rows) {
+    engine = Engine();
+    Node({.name = "n1"});
+    Pod(pod);
+    EXPECT_EQ(Cycle().binds.size(), 1u);
+    engine.Apply(model::BindOutcome{
+        .uid = "uid-a", .outcome = model::WriteOutcome::kRefused, .code = 403, .at = Instant{}});
+    for (const TestPod& update : updates) {
+      Pod(update);
+      EXPECT_TRUE(Cycle(500).binds.empty());
+    }
+    EXPECT_EQ(engine.wake_at(), Instant::FromSeconds(1));
+    EXPECT_EQ(Cycle(1'000).binds.size(), 1u);
+  }
+}
+
 // Goal: what is observed during an error backoff piles up nothing. Method: the same fact again and
 // again leaves the very same engine.
 TEST_F(Examples, ARepeatedFactLeavesAnErrorBackoffAsItIs) {
@@ -518,14 +589,21 @@ TEST_F(Examples, ARepeatedFactLeavesAnErrorBackoffAsItIs) {
 }
 
 // Goal: a pod that failed a moment ago lets others go first, but goes at once when none is left
-// (KEP-5142).
+// (KEP-5142). C12: nobody sleeps while somebody in backoff could go: a cycle is wanted now, though
+// nobody else waits.
 TEST_F(Examples, UnschedulableBackoffOnlyChangesTheOrder) {
   Node({.name = "n1", .cpu = 100});
   Pod({.name = "high", .cpu = 300, .priority = 9});
   EXPECT_TRUE(Cycle(0).binds.empty());
+  const Engine before = engine;
   Pod({.name = "low", .cpu = 200});
   Node({.name = "n1", .cpu = 500});
   EXPECT_EQ(Cycle(10).binds.size(), 2u);
+  engine = before;
+  EXPECT_EQ(engine.wake_at(), Instant::Never());
+  Node({.name = "n1", .cpu = 500});
+  EXPECT_EQ(engine.wake_at(), Instant{});
+  EXPECT_EQ(Cycle(10).binds.size(), 1u);
 }
 
 TEST_F(Examples, AfterItsBackoffTheHigherPriorityGoesFirst) {

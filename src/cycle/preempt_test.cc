@@ -409,6 +409,61 @@ TEST_F(PreemptingExamples, WhoIsSparedIsSomebodyToBeWith) {
   EXPECT_EQ(FirstLine(Printed(1)), "promise default/p -> n1  evicts default/large");
 }
 
+// Goal: A22: evictions that a budget's status can't know of yet are charged to it, so a burst of
+// preemptors does not spend the same again. Method: two of three that may go are in a budget which
+// allows one; the status says so again and again, until it can have counted the first.
+TEST_F(PreemptingExamples, ABurstSpendsABudgetOnceThoughItsStatusLags) {
+  const model::BudgetUpsert budget{.key = "default/b",
+                                   .uid = "b",
+                                   .selector = {{.key = "app", .values = {"web"}}},
+                                   .allowed = 1};
+  engine.Apply(budget);
+  for (const char* name : {"n1", "n2", "n3"}) Node({.name = name, .cpu = 1000});
+  const std::vector<std::pair<std::string, std::string>> web = {{"app", "web"}};
+  TestPod first{.name = "first", .cpu = 900, .priority = 1, .node = "n1", .labels = web};
+  Pod(first);
+  Pod({.name = "second", .cpu = 900, .priority = 2, .node = "n2", .labels = web});
+  Pod({.name = "other", .cpu = 900, .priority = 5, .node = "n3"});
+  Pod({.name = "p", .cpu = 900, .priority = 10});
+  EXPECT_EQ(FirstLine(Printed()), "promise default/p -> n1  evicts default/first");
+  engine.Apply(budget);
+  Pod({.name = "q", .cpu = 900, .priority = 10, .created = 1});
+  EXPECT_EQ(FirstLine(Printed(1)), "promise default/q -> n3  evicts default/other");
+  first.terminating = true;
+  Pod(first);
+  engine.Apply(budget);
+  Pod({.name = "r", .cpu = 900, .priority = 10, .created = 2});
+  EXPECT_EQ(FirstLine(Printed(2)), "promise default/r -> n2  evicts default/second");
+  EXPECT_EQ(engine.counters().pdb_violations, 0u);
+}
+
+// Goal: B02: who waits for its victims is not tried over and over. Method: a minute in which the
+// victim leaves, is told of again and does nothing else: nobody is tried, and no cycle is asked for
+// but when the victim is overdue.
+TEST_F(PreemptingExamples, NobodyIsTriedWhileItsVictimsLeave) {
+  Node({.name = "n1", .cpu = 1000});
+  TestPod victim{.name = "victim", .cpu = 900, .node = "n1"};
+  Pod(victim);
+  Pod({.name = "p", .cpu = 900, .priority = 10});
+  EXPECT_EQ(Cycle().preemptions.size(), 1u);
+  while (engine.wake_at() <= Instant{}) Cycle();
+  engine.Apply(model::NominationStands{.uid = "uid-p"});
+  victim.terminating = true;
+  victim.deadline = 60;
+  Pod(victim);
+  while (engine.wake_at() <= Instant{}) Cycle();
+  const uint64_t attempts = engine.counters().attempts;
+  for (int second = 1; second <= 60; ++second) {
+    EXPECT_GT(engine.wake_at(), Instant::FromSeconds(second));
+    Pod(victim);
+    EXPECT_TRUE(Cycle(second * 1000).preemptions.empty());
+  }
+  EXPECT_EQ(engine.counters().attempts, attempts);
+  EXPECT_EQ(engine.counters().victims, 1u);
+  engine.Apply(model::PodRemove{.uid = "uid-victim"});
+  EXPECT_TRUE(Printed(61'000).starts_with("bind default/p -> n1"));
+}
+
 // Goal: with compat upstream chooses the node; there nobody is evicted for whose room what leaves
 // is enough, and budgets count of the victims alone. Method: upstream would spare who leaves, who
 // is more important; then evict one who is in no budget beside one who is and leaves.

@@ -115,6 +115,35 @@ TEST_F(Volumes, APodWaitsForItsClaimThenForItsVolumeAndGoesWhereThatIs) {
   EXPECT_EQ(Cycle(), Lines{"p n2"});
 }
 
+// Goal: C22: a pod whose claim waits for a volume is tried when that comes, whichever of its lives
+// the claim's event meets. Method: a pod of one node and its claim, as of a DaemonSet whose pod is
+// made again and again; the claim is bound before the pod comes, while it waits, or between two.
+TEST_F(Volumes, APodThatIsMadeAgainAndAgainFindsItsClaimBound) {
+  for (const std::string when : {"before", "while", "between"}) {
+    engine = Engine({.preemption = true});
+    Node("n1");
+    Node("n2");
+    Fact("default/c", model::VolumeClaim{.uid = "u-c"});
+    const auto come = [&](const std::string& uid) {
+      Put({.name = "p", .uid = uid, .pin = "n2", .claims = {"c"}});
+    };
+    if (when == "before") BoundClaim("c");
+    come("first");
+    if (when != "before") {
+      EXPECT_EQ(Cycle(), Lines{});
+      EXPECT_EQ(plan.refusals.size(), 1u);
+    }
+    if (when == "while") BoundClaim("c");
+    if (when == "between") {
+      engine.Apply(model::PodRemove{.uid = "first"});
+      EXPECT_EQ(Cycle(), Lines{});
+      BoundClaim("c");
+      come("second");
+    }
+    EXPECT_EQ(Cycle(), Lines{"p n2"}) << when;
+  }
+}
+
 // No eviction helps who is barred by a claim, and none is tried.
 TEST_F(Volumes, NobodyIsEvictedForAPodWhoseClaimIsMissing) {
   Node("n1", 100);
@@ -302,6 +331,40 @@ TEST_F(Volumes, WhoIsDecidedOnInOneCycleGetsAVolumeOfItsOwn) {
   Taken("v2", "b");
   EXPECT_EQ(Cycle(), Lines{});
   EXPECT_EQ(Why("p3"), Kinds{model::ReasonKind::kNoVolume});
+}
+
+// Goal: E05: who has a node, and what it asks of others there, stands with its volumes in one
+// transaction: whom it refuses is refused while they are being bound, in that cycle and after it,
+// however late the binding. Method: two that may not be on one host, a volume for each on both.
+TEST_F(Volumes, WhoWaitsForItsVolumesIsThereForOthers) {
+  for (const bool in_one_cycle : {true, false}) {
+    engine = Engine({.preemption = true});
+    Node("n1");
+    LateClass(/*provisions=*/false);
+    for (const std::string name : {"a", "b"}) {
+      WaitingClaim(name);
+      FreeVolume("v" + name, "n1");
+    }
+    const TestPod::Affinity apart{
+        .kind = model::AffinityKind::kRequiredAnti, .key = "host", .app = "x"};
+    const auto come = [&](const std::string& name, int64_t created) {
+      Put({.name = name,
+           .created = created,
+           .labels = {{"app", "x"}},
+           .affinity = {apart},
+           .claims = {name}});
+    };
+    come("a", 1);
+    if (!in_one_cycle) {
+      EXPECT_EQ(Cycle(), Lines{"a n1"});
+    }
+    come("b", 2);
+    EXPECT_EQ(Cycle(), in_one_cycle ? Lines{"a n1"} : Lines{});
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(Cycle(), Lines{});
+    EXPECT_EQ(Why("b").size(), 1u);
+    Remove("a");
+    EXPECT_EQ(Cycle(), Lines{"b n1"});
+  }
 }
 
 // What was given in a decision that nobody carried out is free again.

@@ -485,6 +485,48 @@ RC_GTEST_PROP(PreemptTest, WhatIsRememberedChangesNoAnswer, ()) {
   }
 }
 
+// Goal: A20: what a node costs is the most important of all its victims, whichever of them is found
+// first. Method: on each of two nodes a victim that a budget protects, who is looked at first, and
+// a more important one that none does; by the protected ones the wrong node would cost less.
+TEST(PreemptTest, TheMostImportantVictimIsOfAllOfThem) {
+  Cluster c{.nodes = {{.cpu = 4, .pods = 9}, {.cpu = 4, .pods = 9}},
+            .pods = {{.name = "p0", .priority = 1, .node = 0, .cpu = 2, .label = 1},
+                     {.name = "p1", .priority = 9, .node = 0, .cpu = 2},
+                     {.name = "p2", .priority = 2, .node = 1, .cpu = 2, .label = 1},
+                     {.name = "p3", .priority = 5, .node = 1, .cpu = 2}},
+            .budgets = {{.label = 1}},
+            .cpu = 4};
+  const model::State state = StateOf(c);
+  PreemptionScratch scratch;
+  const Preemption got = FindPreemption(state, Evaluator(), state.FindPod("up"), scratch);
+  EXPECT_EQ(got.node, state.FindNode("n1"));
+  EXPECT_EQ(VictimNames(state, got), (Names{"p3", "p2"}));
+  EXPECT_EQ(got.pdb_violations, 1u);
+}
+
+// Goal: A21: who is told to be disrupted already takes nothing of the budget again, wherever it
+// stands among the pods. Method: three victims in each order of importance, one of which the status
+// names, under a budget that allows one more, or two: of those beyond it there are as many always.
+TEST(PreemptTest, WhoIsDisruptedAlreadyIsCountedOnceInEachOrder) {
+  for (const int64_t allowed : {1, 2}) {
+    std::vector<int32_t> priorities = {1, 2, 3};
+    do {
+      Cluster c{.nodes = {{.cpu = 3, .pods = 9}},
+                .budgets = {{.label = 0, .allowed = allowed, .disrupted = {"p0"}}},
+                .cpu = 3};
+      for (size_t i = 0; i < priorities.size(); ++i) {
+        c.pods.push_back(
+            {.name = fmt::format("p{}", i), .priority = priorities[i], .node = 0, .cpu = 1});
+      }
+      const model::State state = StateOf(c);
+      PreemptionScratch scratch;
+      const Preemption got = FindPreemption(state, Evaluator(), state.FindPod("up"), scratch);
+      EXPECT_EQ(got.victims.size(), 3u);
+      EXPECT_EQ(got.pdb_violations, allowed == 1 ? 1u : 0u) << fmt::format("{}", priorities);
+    } while (std::ranges::next_permutation(priorities).found);
+  }
+}
+
 // Goal: a start that is corrected counts at once. Method: the node whose victim began later is
 // chosen, before and after.
 TEST(PreemptTest, AStartThatIsCorrectedIsNotMissed) {
