@@ -107,11 +107,11 @@ class Client {
   // Queues a call and sends it if the window has room.
   //
   // One that is answered 429, and takes that for throttling, is repeated after the time that its
-  // Retry-After asks for, or a backoff. Where the server itself is busy, which it says in plain text
-  // (API priority and fairness; one user's calls are one flow), others wait, too, for at most 32 s:
-  // all with a Retry-After, else those of its class and below it. A Status is what a webhook or a
-  // limit of events says of one write: of events these wait, as all of them may be limited; nobody
-  // waits for others.
+  // Retry-After asks for, or a backoff. Where the server itself is busy others wait, too, for at
+  // most 32 s: all with a Retry-After, else those of its class and below it. It says so in plain
+  // text (API priority and fairness; one user's calls are one flow). A Status is what a webhook or
+  // a limit of events says of one write: of events the others wait, as all may be limited; else
+  // nobody does.
   env::CallId Call(Instant now, Request request, env::Outbox& out);
 
   // Forgets a call that waits to be sent, or to be sent again: true, nothing came of it (a write is

@@ -165,7 +165,9 @@ TEST(Calls, AStatusThatThrottlesIsAboutItsCallAlone) {
     for (int i = 0; i < 10 && rig.client.calls_queued() > 0; ++i) rig.Wake();
     EXPECT_EQ(rig.requests.size(), row.told.empty() ? 5u : 4u);
     EXPECT_LE(rig.now, refused + Duration::Seconds(32));
-    EXPECT_GT(rig.now, refused);
+    if (row.told.empty()) {
+      EXPECT_GT(rig.now, refused);
+    }
   }
 }
 

@@ -726,40 +726,42 @@ TEST(Scheduler, APodThatAsksForAMoreThanLargeAmountIsToldThatNoNodeHasIt) {
       << write.request.body.view();
 }
 
-// The API server takes any amounts of nodes, too, negative ones in what the kubelet gives. What a
-// node lacks it can't give; what it has too much of counts as the most there is.
+// No API server takes a node that gives less than nothing: such a node is not used, and told of.
+// What one has too much of counts as the most there is.
 TEST(Scheduler, NodesOfAbsurdAmountsHarmNobody) {
   struct Case {
     std::string_view amounts;
-    std::string_view held_up_by;  // Empty: the pod is placed there.
+    std::string_view told;  // Empty: the pod is placed there.
   };
-  const std::string huge(400, '9');
-  const std::string_view few = "Too many pods";
-  const std::string huge_cpu = fmt::format(R"("cpu":"{0}","memory":"{0}","pods":"{0}")", huge);
-  for (const auto& [amounts, held_up_by] : std::initializer_list<Case>{
-           {R"("cpu":"-4","memory":"64Gi","pods":"110")", "Insufficient cpu"},
-           {R"("cpu":"-9223372036854775808","memory":"1","pods":"110")", "Insufficient cpu"},
-           {R"("cpu":"-9E30","memory":"64Gi","pods":"110")", "Insufficient cpu"},
+  const std::string huge =
+      fmt::format(R"("cpu":"{0}","memory":"{0}","pods":"{0}")", std::string(400, '9'));
+  for (const auto& [amounts, told] : std::initializer_list<Case>{
+           {R"("cpu":"-4","memory":"64Gi","pods":"110")", "[cpu] must be at least 0, and is -4"},
+           {R"("cpu":"-9E30","pods":"110")", "[cpu] must be at least 0, and is -9E30"},
+           {R"("cpu":"4","pods":"-1")", "[pods] must be at least 0, and is -1"},
+           {R"("cpu":"4","memory":"-1","pods":"1")", "[memory] must be at least 0, and is -1"},
+           {R"("cpu":"4","pods":"1","x.io/y":"-9E18")",
+            "[x.io/y] must be at least 0, and is -9E18"},
+           {R"("cpu":"much","pods":"110")", "[cpu] must be a quantity"},
            {R"("cpu":"1n","memory":"64Gi","pods":"110")", "Insufficient cpu"},
-           {R"("cpu":"4","memory":"64Gi","pods":"-1")", few},
-           {R"("cpu":"4","memory":"64Gi")", few},
-           {R"("cpu":"4","memory":"-64Gi","pods":"1")", ""},  // Of which the pod asks for nothing.
+           {R"("cpu":"4","memory":"64Gi")", "Too many pods"},
            {R"("cpu":"9223372036854775807","memory":"9E18","pods":"9223372036854775807")", ""},
-           {R"("cpu":"9E18","memory":"16Ei","pods":"1E18","x.io/y":"-9E18","":"1")", ""},
-           {huge_cpu, ""}}) {
+           {R"("cpu":"9E18","memory":"16Ei","pods":"1E18","x.io/y":"9E99","":"1")", ""},
+           {huge, ""}}) {
     SCOPED_TRACE(amounts.substr(0, 80));
     Rig rig;
     rig.Start({PodJson({})},
               {fmt::format(R"({{"metadata":{{"name":"odd","uid":"u-odd","resourceVersion":"1"}},)"
                            R"("status":{{"allocatable":{{{}}}}}}})",
                            amounts)});
-    if (held_up_by.empty()) {
+    if (told.empty()) {
       EXPECT_EQ(TargetOf(rig.TakeBinding()), "odd");
       continue;
     }
     EXPECT_EQ(rig.TakeBinding().call.value, 0u);
-    const std::string why = rig.Get("/debug/why?pod=ns/p");
-    EXPECT_TRUE(why.contains(held_up_by)) << why;
+    const std::string all =
+        fmt::format("{}\n{}", fmt::join(rig.logs, "\n"), rig.Get("/debug/why?pod=ns/p"));
+    EXPECT_TRUE(all.contains(told)) << all;
     rig.Event("nodes", "ADDED", NodeJson("n1", 101));
     EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
   }

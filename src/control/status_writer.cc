@@ -83,6 +83,7 @@ void StatusWriter::NominationLost(Instant now, std::string_view uid) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
   it->second.nomination_not_before = now + kNominationInterval;
+  it->second.spent_version.clear();  // A write that changed nothing makes no other.
   Reconsider(it->first, it->second);
 }
 
