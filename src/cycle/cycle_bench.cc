@@ -80,7 +80,21 @@ BENCHMARK_CAPTURE(Decisions, spread_20_classes_100k_nodes, place::Evaluator(), 1
     ->Unit(benchmark::kMillisecond);
 
 // What of a pod hangs on where other pods are, as in the rows of scheduler_perf.
-enum class Among : uint8_t { kNone, kPorts, kAnti, kAffinity, kPreferred, kHard, kSoft, kVolumes };
+enum class Among : uint8_t {
+  kNone,
+  kPorts,
+  kNodes,  // With a label.
+  kAnti,
+  kAffinity,
+  kPreferredAnti,
+  kPreferred,
+  kNamespaces,  // Anti-affinity to pods of namespaces with a label.
+  kHard,
+  kSoft,
+  kDefault,
+  kInclusion,  // Hard, where taints are honoured.
+  kVolumes
+};
 
 TestPod PodAmong(int i, Among among) {
   using enum model::AffinityKind;
@@ -99,12 +113,28 @@ TestPod PodAmong(int i, Among among) {
     case Among::kAffinity:
       pod.affinity = {{.kind = kRequired, .key = "zone", .app = "web"}};
       break;
-    case Among::kPreferred:
+    case Among::kPreferredAnti:
       pod.affinity = {{.kind = kPreferredAnti, .key = kHost, .app = "web"}};
+      break;
+    case Among::kPreferred:
+      pod.affinity = {{.kind = kPreferred, .key = kHost, .app = "web"}};
+      break;
+    case Among::kNamespaces:
+      pod.affinity = {{.kind = kRequiredAnti, .key = kHost, .app = "web", .team = "red"}};
+      break;
+    case Among::kNodes:
+      pod.selector = {{"zone", "1"}};
       break;
     case Among::kHard:
     case Among::kSoft:
       pod.spread = {{.key = "zone", .app = "web", .hard = among == Among::kHard}};
+      break;
+    case Among::kDefault:
+      pod.spread = {{.key = "zone", .app = "web", .max_skew = 3, .hard = false, .by_default = true},
+                    {.key = kHost, .app = "web", .max_skew = 5, .hard = false, .by_default = true}};
+      break;
+    case Among::kInclusion:
+      pod.spread = {{.key = kHost, .app = "web", .honors_taints = true}};
       break;
     case Among::kVolumes:
       pod.claims = {pod.name};
@@ -131,6 +161,7 @@ void DecisionsAmong(benchmark::State& bench, Among among) {
   Engine engine;
   AddNodes(engine, nodes, 0);
   const bool volumes = among == Among::kVolumes;
+  engine.Apply(model::NamespaceUpsert{.name = "default", .labels = {{"team", "red"}}});
   model::Vocabulary& v = engine.vocabulary();
   const model::AttachLimits limits{.drivers = {{.driver = v.names.Intern("driver"), .count = 39}}};
   for (int i = 0; volumes && i < nodes; ++i)
@@ -149,9 +180,14 @@ BENCHMARK_CAPTURE(DecisionsAmong, none, Among::kNone)->Apply(OnNodes);
 BENCHMARK_CAPTURE(DecisionsAmong, ports, Among::kPorts)->Apply(OnNodes);
 BENCHMARK_CAPTURE(DecisionsAmong, anti_affinity, Among::kAnti)->Apply(OnNodes);
 BENCHMARK_CAPTURE(DecisionsAmong, affinity, Among::kAffinity)->Apply(OnNodes);
-BENCHMARK_CAPTURE(DecisionsAmong, preferred_anti_affinity, Among::kPreferred)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, preferred_anti_affinity, Among::kPreferredAnti)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, preferred_affinity, Among::kPreferred)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, ns_anti_affinity, Among::kNamespaces)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, node_affinity, Among::kNodes)->Apply(OnNodes);
 BENCHMARK_CAPTURE(DecisionsAmong, spread_hard, Among::kHard)->Apply(OnNodes);
 BENCHMARK_CAPTURE(DecisionsAmong, spread_soft, Among::kSoft)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, spread_default, Among::kDefault)->Apply(OnNodes);
+BENCHMARK_CAPTURE(DecisionsAmong, spread_inclusion, Among::kInclusion)->Apply(OnNodes);
 BENCHMARK_CAPTURE(DecisionsAmong, volumes, Among::kVolumes)->Apply(OnNodes);
 
 // So many gangs of so many equal members on 5,000 nodes that have room: one attempt a cycle, so that
