@@ -1,8 +1,20 @@
 #include "cli/answer.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "codec/json.h"
 
 namespace berth::cli {
+
+Result<api::JsonObject> ObjectAnswered(int status, std::string_view body) {
+  Result<api::Json> document = codec::ParseJson(body);
+  if (document && document->is_object()) return std::move(document->get_object());
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives{}", status,
+                          kNoScheduler));
+}
 
 std::string Text(const api::JsonObject& object, std::string_view key) {
   const api::Json* value = object.if_contains(key);

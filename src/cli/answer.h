@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "base/result.h"
 
 namespace berth::cli {
 
@@ -16,6 +17,10 @@ namespace berth::cli {
 inline constexpr std::string_view kNoScheduler =
     "\n  no scheduler answers there: for a `berth run`, give --why-address HOST:PORT of its "
     "--secure-port and --why-ca the file of its --secure-ca";
+
+// The object that a scheduler gave with this HTTP status. Fails with kInvalid, and says what to do,
+// where it is none: whoever answered is no scheduler.
+Result<api::JsonObject> ObjectAnswered(int status, std::string_view body);
 
 // The field's string, or its JSON when it is none.
 std::string Text(const api::JsonObject& object, std::string_view key);

@@ -279,15 +279,9 @@ std::string OwnerText(std::string_view kind, std::string_view name, std::string_
 namespace {
 
 Result<api::JsonObject> AnswerOf(int status, std::string_view body) {
-  Result<api::Json> document = codec::ParseJson(body);
-  if (!document || !document->is_object()) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives{}", status,
-                            kNoScheduler));
-  }
-  api::JsonObject& object = document->get_object();
-  if (status == 200) return std::move(object);
-  const std::string message = Text(object, "message");
+  Result<api::JsonObject> object = ObjectAnswered(status, body);
+  if (!object || status == 200) return object;
+  const std::string message = Text(*object, "message");
   return Fail(ErrorCode::kRefused,
               fmt::format("{} (HTTP {}){}", message, status, status == 404 ? Hint(message) : ""));
 }

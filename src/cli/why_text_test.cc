@@ -231,6 +231,8 @@ TEST(WhyText, RefusalsAndRubbishAreErrors) {
               AllOf(HasSubstr("resource (HTTP 404)\n"), HasSubstr("--why-address"),
                     HasSubstr("--why-ca"), Not(HasSubstr("refused"))));
   EXPECT_EQ(WhyText(403, R"({"message":"no"})").error().message, "no (HTTP 403)");
+  EXPECT_THAT(WhyText(200, "<html>").error().message,
+              HasSubstr("not what a scheduler of berth gives"));
   EXPECT_THAT(WhyText(404, "404 page not found\n").error().message,
               AllOf(HasSubstr("(HTTP 404) is not what a scheduler of berth gives\n"),
                     HasSubstr("--why-address HOST:PORT")));

@@ -224,13 +224,9 @@ std::string DelayText(const api::JsonObject& object) {
 }
 
 Result<std::string> WhyWorkloadText(int status, std::string_view body) {
-  const Result<api::Json> answer = codec::ParseJson(body);
-  if (!answer || !answer->is_object()) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives{}", status,
-                            kNoScheduler));
-  }
-  const api::JsonObject& object = answer->get_object();
+  const Result<api::JsonObject> answer = ObjectAnswered(status, body);
+  if (!answer) return std::unexpected(answer.error());
+  const api::JsonObject& object = *answer;
   if (status != 200) {
     return Fail(ErrorCode::kRefused, fmt::format("{} (HTTP {})", Text(object, "message"), status));
   }
