@@ -232,7 +232,7 @@ void State::GiveUp(PodId holder, int32_t code, Instant at, ReasonKind why) {
   if (!holder.valid() || !PromiseOf(holder).valid()) return;
   Pod& pod = pods_.mutable_at(holder);
   pod.refused_code = code;
-  pod.not_before = at + Backoff(++pod.errors, backoff_);
+  NoteError(pod, at);
   Revoke(holder, Cause::kWriteRefused, why);
   changed_pods_.push_back(holder);
 }

@@ -837,6 +837,10 @@ void State::NoteAttempt(PodId id, Instant now) {
   pod.backoff_until = now + Backoff(++pod.attempts, backoff_);
 }
 
+void State::NoteError(Pod& pod, Instant at) {
+  pod.not_before = at + Backoff(++pod.errors, backoff_);
+}
+
 void State::ApplyOutcome(const BindOutcome& facts) {
   const PodId id = FindPod(facts.uid);
   if (!id.valid()) return;
@@ -863,7 +867,7 @@ void State::ApplyOutcome(const BindOutcome& facts) {
       break;
   }
   pod.refused_code = facts.code;
-  pod.not_before = facts.at + Backoff(++pod.errors, backoff_);
+  NoteError(pod, facts.at);
   TakeBack(id, Cause::kWriteRefused);
 }
 
@@ -873,7 +877,7 @@ void State::ApplyRead(const BindRead& facts) {
   Pod& pod = pods_.mutable_at(id);
   if (pod.write != WriteStage::kUnresolved && pod.write != WriteStage::kGone) return;
   changed_pods_.push_back(id);
-  pod.not_before = facts.at + Backoff(++pod.errors, backoff_);
+  NoteError(pod, facts.at);
   TakeBack(id, Cause::kReadUnbound);
 }
 
@@ -914,8 +918,7 @@ void State::ApplyVerdict(const ExternalVerdict& facts) {
   changed_pods_.push_back(id);
   if (facts.end == ExternalVerdict::End::kAnswered) return;
   verdicts_.Erase(pod.uid);
-  if (facts.end == ExternalVerdict::End::kFailed)
-    pod.not_before = facts.at + Backoff(++pod.errors, backoff_);
+  if (facts.end == ExternalVerdict::End::kFailed) NoteError(pod, facts.at);
 }
 
 void State::TakeBack(PodId id, Cause cause) {

@@ -481,6 +481,8 @@ class State {
   void NoteLost(PodId holder, ReasonKind why, NameId node);
   void TouchNodeOf(PodId pod, TouchKinds kinds);
   void GiveUp(PodId holder, int32_t code, Instant at, ReasonKind why);
+  // What was to be written or answered for it failed: it waits for its error backoff.
+  void NoteError(Pod& pod, Instant at);
   void ApplyQueue(const QueueUpsert& facts);
   void RemoveQueue(const QueueRemove& facts);
   void ApplyFlavor(const FlavorUpsert& facts);
