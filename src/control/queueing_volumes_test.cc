@@ -60,6 +60,25 @@ void Unprovisioned(Cluster& c) {
   c.Claim("data", kLate);
   c.Pod({.spec = Uses("data")});
 }
+// Likewise of a class that is not there; the node is of the zone.
+void ClasslessAt(Cluster& c, const std::string& zone) {
+  c.Node({.labels = zone});
+  c.Claim("data", kLate);
+  c.Pod({.spec = Uses("data")});
+}
+void Classless(Cluster& c) { ClasslessAt(c, ""); }
+void ClasslessInZone(Cluster& c) { ClasslessAt(c, InZone("a")); }
+// The class that makes volumes in these zones, each in quotes.
+void ClassOf(Cluster& c, std::string_view zones, std::string_view more = "") {
+  c.StorageClass(fmt::format(R"(,"allowedTopologies":[{{"matchLabelExpressions":[{{"key":"zone",)"
+                             R"("values":[{}]}}]}}]{})",
+                             zones, more));
+}
+// A claim of a class whose volumes are made in another zone.
+void MadeElsewhere(Cluster& c) {
+  ClassOf(c, R"("b")");
+  ClasslessAt(c, ZoneOf("a"));
+}
 // It has a volume of its own, for which there is no claim yet.
 void Ephemeral(Cluster& c) {
   c.Node({});
@@ -317,19 +336,8 @@ const std::vector<Row> kOfVolumes = {
        c.Pod({.spec = Uses("data")});
      },
      [](Cluster& c) { c.BoundClaim("data"); }},
-    {"VolumeBinding", "StorageClassAdd",
-     [](Cluster& c) {
-       c.Node({});
-       c.Claim("data", kLate);
-       c.Pod({.spec = Uses("data")});
-     },
-     [](Cluster& c) { c.StorageClass(""); }},
-    {"VolumeBinding", "StorageClassAdd of another",
-     [](Cluster& c) {
-       c.Node({});
-       c.Claim("data", kLate);
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeBinding", "StorageClassAdd", Classless, [](Cluster& c) { c.StorageClass(""); }},
+    {"VolumeBinding", "StorageClassAdd of another", Classless,
      [](Cluster& c) { c.StorageClass("", "d", "another"); }, Wakes::kNobody},
     {"VolumeBinding", "PersistentVolumeClaimUpdate of another", Elsewhere,
      [](Cluster& c) {
@@ -337,31 +345,10 @@ const std::vector<Row> kOfVolumes = {
        c.BoundClaim("another");
      },
      Wakes::kNobody},
-    {"VolumeBinding", "StorageClassUpdate",
-     [](Cluster& c) {
-       c.Node({.labels = ZoneOf("a")});
-       c.StorageClass(R"(,"allowedTopologies":[{"matchLabelExpressions":[{"key":"zone",)"
-                      R"("values":["b"]}]}])");
-       c.Claim("data", kLate);
-       c.Pod({.spec = Uses("data")});
-     },
-     [](Cluster& c) {
-       c.StorageClass(R"(,"allowedTopologies":[{"matchLabelExpressions":[{"key":"zone",)"
-                      R"("values":["a","b"]}]}])");
-     }},
-    {"VolumeBinding", "StorageClassUpdate of nothing",
-     [](Cluster& c) {
-       c.Node({.labels = ZoneOf("a")});
-       c.StorageClass(R"(,"allowedTopologies":[{"matchLabelExpressions":[{"key":"zone",)"
-                      R"("values":["b"]}]}])");
-       c.Claim("data", kLate);
-       c.Pod({.spec = Uses("data")});
-     },
-     [](Cluster& c) {
-       c.StorageClass(R"(,"allowedTopologies":[{"matchLabelExpressions":[{"key":"zone",)"
-                      R"("values":["b"]}]}],"reclaimPolicy":"Retain")");
-     },
-     Wakes::kNobody},
+    {"VolumeBinding", "StorageClassUpdate", MadeElsewhere,
+     [](Cluster& c) { ClassOf(c, R"("a","b")"); }},
+    {"VolumeBinding", "StorageClassUpdate of nothing", MadeElsewhere,
+     [](Cluster& c) { ClassOf(c, R"("b")", R"(,"reclaimPolicy":"Retain")"); }, Wakes::kNobody},
     {"VolumeBinding", "CSIDriverUpdate", Stored, [](Cluster& c) { c.Driver(false); }},
     {"VolumeBinding", "CSIStorageCapacityUpdate", Stored, [](Cluster& c) { c.Capacity("10Gi"); }},
     {"VolumeBinding", "CSIStorageCapacityAdd",
@@ -430,19 +417,9 @@ const std::vector<Row> kOfVolumes = {
      [](Cluster& c) { c.Volume("v-data", "", InZone("a")); }},
     {"VolumeZone", "PersistentVolumeAdd of another", OfAnotherZone,
      [](Cluster& c) { c.Volume("v-another", "", InZone("a")); }, Wakes::kNobody},
-    {"VolumeZone", "StorageClassAdd",
-     [](Cluster& c) {
-       c.Node({.labels = InZone("a")});
-       c.Claim("data", kLate);
-       c.Pod({.spec = Uses("data")});
-     },
-     [](Cluster& c) { c.StorageClass(""); }, Wakes::kTheOneThatWaits, kZoneAlone, "VolumeBinding"},
-    {"VolumeZone", "StorageClassAdd of another",
-     [](Cluster& c) {
-       c.Node({.labels = InZone("a")});
-       c.Claim("data", kLate);
-       c.Pod({.spec = Uses("data")});
-     },
+    {"VolumeZone", "StorageClassAdd", ClasslessInZone, [](Cluster& c) { c.StorageClass(""); },
+     Wakes::kTheOneThatWaits, kZoneAlone, "VolumeBinding"},
+    {"VolumeZone", "StorageClassAdd of another", ClasslessInZone,
      [](Cluster& c) { c.StorageClass("", "d", "another"); }, Wakes::kNobody, kZoneAlone,
      "VolumeBinding"},
 };
